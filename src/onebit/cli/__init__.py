@@ -133,9 +133,8 @@ def _as_typer_takes_it(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
     def with_groups(**given: Any) -> None:
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-        for name, (kind, fields) in groups.items():
-            given[name] = kind(**{field: given.pop(field) for field in fields})
-        function(**given)
+        made = {name: kind(**{field: given.pop(field) for field in fields}) for name, (kind, fields) in groups.items()}
+        function(**given, **made)
 
     # Typer reads off both what it may be given.
     with_groups.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """``onebit evaluate``: other learners on the rounds of a log, with a table, a figure and a page."""
 
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -34,31 +34,6 @@ _HEARD = {
 }
 
 
-class _Log(NamedTuple):
-    """What to take from a log."""
-
-    name: Annotated[str | None, "Which decider of the database, such as support/routing."] = None
-    guess: Annotated[str, "Column with the label that was guessed."] = "guess"
-    correct: Annotated[str, "Column with right or wrong, true or false, 1 or 0; empty where nobody said."] = "correct"
-    propensity: Annotated[
-        str | None, "Column with the chance the guess was drawn with; otherwise propensity, if it is there."
-    ] = None
-    among: Annotated[
-        str | None, "Column with the labels that were allowed, a|b|c; otherwise among, if it is there."
-    ] = None
-    classes: Annotated[
-        tuple[str, ...],
-        "All labels there are: the right one is always among them. Repeat it or put commas between.",
-    ] = ()
-
-    def read(self, path: str, reading: Reading) -> LoggedRounds:
-        """Return the rounds of a table, or those of a decider."""
-        if is_decider(path):
-            return read_decider(path, self.classes or None, self.name)
-        columns = LogColumns(self.guess, self.correct, self.propensity, self.among)
-        return read_log(path, columns, classes=self.classes or None, reading=reading)
-
-
 class _Replay(NamedTuple):
     """How the learners are run."""
 
@@ -83,7 +58,12 @@ def command(
         'Such as "BanditSVM Banditron:exploration=0.02", or the file of a saved model, which learns nothing; repeat it '
         f"or put spaces between. There are {options.LEARNERS}; one of your own is mypackage.mine:Mine.",
     ] = (),
-    what: _Log,
+    name: Annotated[str | None, "Which decider of the database, such as support/routing."] = None,
+    columns: LogColumns,
+    classes: Annotated[
+        tuple[str, ...],
+        "All labels there are: the right one is always among them. Repeat it or put commas between.",
+    ] = (),
     reading: Annotated[Reading, "label"],  # a log has none
     replay: _Replay,
     out: Annotated[Path, "Folder for evaluate.csv, the figure and report.html."] = Path("results/evaluate"),
@@ -92,7 +72,7 @@ def command(
     check_choice("--hears", replay.hears, HEARS)
     check_choice("--preprocess", replay.preprocess, METHODS)
     check_seed(replay.seed)
-    _check_place(log, what.name)
+    _check_place(log, name)
     # A file's name may have spaces.
     texts = [word for text in learners for word in ([text] if _is_model(text) else text.split())] or [*DEFAULTS]
     candidates = [_candidate(text) for text in texts]
@@ -100,8 +80,11 @@ def command(
     for title in titles:
         if titles.count(title) > 1:
             raise ValueError(f"--learners {title}: the learner is named twice; leave one out")
-    what = what._replace(classes=tuple(several(what.classes, ",")))
-    found = what.read(log, reading)
+    labels = several(classes, ",") or None
+    if is_decider(log):
+        found = read_decider(log, labels, name)
+    else:
+        found = read_log(log, columns, classes=labels, reading=reading)
     # After everything that can be wrong with the request, before anything is replayed.
     prepare_folder(out)
     console, about = Console(), describe_log(found)
@@ -112,14 +95,8 @@ def command(
         text = f"Preprocessing, for all who do not scale columns themselves: {preprocessing}."
         console.print(on_screen(text), highlight=False, soft_wrap=True)
     with progress_bar(console, f"{len(candidates)} learners, {grouped(found.n_rounds)} rounds") as show:
-        rows = evaluate(
-            found,
-            candidates,
-            hears=replay.hears,
-            preprocessing=replay.preprocess,
-            seed=replay.seed,
-            on_progress=show,
-        )
+        settings: dict[str, Any] = {"hears": replay.hears, "preprocessing": replay.preprocess, "seed": replay.seed}
+        rows = evaluate(found, candidates, **settings, on_progress=show)
     write_table(out / "evaluate.csv", rows)
     figures: list[FigureFile] = []
     if is_drawn:
@@ -128,7 +105,9 @@ def command(
 
         figures = draw_files(drawings(rows), out)
     words = [word for text in texts for word in ("--learners", text)]
-    words += [*option_words(what), *option_words(reading), *option_words(replay, always=_Replay._fields)]
+    words += [] if name is None else ["--name", name]
+    words += [word for label in labels or () for word in ("--classes", label)]
+    words += [*option_words(columns), *option_words(reading), *option_words(replay, always=_Replay._fields)]
     details = {
         "Log": found.name,
         "Read": in_lines(about),
@@ -139,7 +118,7 @@ def command(
     }
     write_report(out / "report.html", rows, figures, details)
     print_tables(console, rows, found.name)
-    say_where(console, f"evaluate.csv, {'evaluate.png ' * is_drawn}and report.html are", out)
+    say_where(console, f"evaluate.csv{', evaluate.png' * is_drawn} and report.html are", out)
 
 
 def _check_place(log: str, name: str | None) -> None:

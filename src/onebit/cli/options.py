@@ -59,13 +59,8 @@ class Games(NamedTuple):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of a `Comparison` that are options."""
-        return {
-            "rounds": self.rounds,
-            "seed": self.seed,
-            "preprocessing": self.preprocess,
-            "unit_length": self.unit_length,
-            "rival_seconds": self.rival_seconds,
-        }
+        same = {name: getattr(self, name) for name in ("rounds", "seed", "unit_length", "rival_seconds")}
+        return {**same, "preprocessing": self.preprocess}
 
 
 class Workers(NamedTuple):

@@ -7,18 +7,7 @@ from rich.console import Console
 
 from onebit.cli.options import Workers, has_figures
 from onebit.experiments.comparison import Comparison, run_comparison
-from onebit.experiments.reproduce.paper import (
-    PAPER_ROUNDS,
-    PAPER_RUNS,
-    QUICK_ROUNDS,
-    QUICK_RUNS,
-    paper_comparison,
-    summarize,
-    summary_table,
-    write_curves,
-    write_report,
-    write_summary,
-)
+from onebit.experiments.reproduce import paper
 from onebit.reporting.console import prepare_folder, print_table, progress_bar, say_where
 from onebit.reporting.pages import FigureFile
 from onebit.reporting.text import grouped
@@ -39,9 +28,9 @@ def command(
     """Play the paper's experiments; write tables, figures and report.html."""
     console = Console()
     place = workers.executor(console)
-    comparison = paper_comparison(
-        rounds=(QUICK_ROUNDS if quick else PAPER_ROUNDS) if rounds is None else rounds,
-        runs=(QUICK_RUNS if quick else PAPER_RUNS) if runs is None else runs,
+    comparison = paper.paper_comparison(
+        rounds=(paper.QUICK_ROUNDS if quick else paper.PAPER_ROUNDS) if rounds is None else rounds,
+        runs=(paper.QUICK_RUNS if quick else paper.PAPER_RUNS) if runs is None else runs,
         seed=seed,
     )
     folder = out if out is not None else _QUICK_FOLDER if quick else _FULL_FOLDER
@@ -51,17 +40,17 @@ def command(
     with progress_bar(console, title) as show, place as executor:
         outcomes = run_comparison(comparison, folder, jobs=workers.jobs, on_progress=show, executor=executor)
     with console.status("Drawing figures and writing the report …"):
-        rows = summarize(outcomes)
-        write_summary(rows, folder / "summary.csv")
-        write_curves(outcomes, folder / "mistakes.csv")
+        rows = paper.summarize(outcomes)
+        paper.write_summary(rows, folder / "summary.csv")
+        paper.write_curves(outcomes, folder / "mistakes.csv")
         figures: list[FigureFile] = []
         if is_drawn:
             from onebit.experiments.reproduce.figures import drawings
             from onebit.reporting.figures import draw_files
 
             figures = draw_files(drawings(outcomes, comparison.seed), folder / "figures")
-        write_report(folder / "report.html", outcomes, rows, figures, _details(comparison))
-    print_table(console, summary_table(rows, comparison.runs))
+        paper.write_report(folder / "report.html", outcomes, rows, figures, _details(comparison))
+    print_table(console, paper.summary_table(rows, comparison.runs))
     say_where(console, "Tables, figures and report.html are", folder)
 
 

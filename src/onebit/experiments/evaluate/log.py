@@ -6,7 +6,7 @@ It comes from lists, from a file with named columns, or from a learner that is p
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -211,10 +211,14 @@ class LogColumns(NamedTuple):
     A name that is None stands for the usual one, if the file has it: "propensity" and "among".
     """
 
-    guess: str = "guess"
-    correct: str = "correct"
-    propensity: str | None = None
-    among: str | None = None
+    guess: Annotated[str, "Column with the label that was guessed."] = "guess"
+    correct: Annotated[str, "Column with right or wrong, true or false, 1 or 0; empty if not known."] = "correct"
+    propensity: Annotated[
+        str | None, "Column with the chance the guess was drawn with; otherwise propensity, if it is there."
+    ] = None
+    among: Annotated[
+        str | None, "Column with the labels that were allowed, a|b|c; otherwise among, if it is there."
+    ] = None
 
 
 USUAL = LogColumns()
