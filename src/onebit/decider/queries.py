@@ -19,6 +19,7 @@ from onebit.decider.log import EventLog
 from onebit.decider.state import State
 from onebit.decider.tickets import Status, Ticket
 from onebit.encoding import named_parts, record_from_json, record_to_json
+from onebit.extras import require_extra
 from onebit.files import replace_file
 from onebit.inputs import brief
 from onebit.kernels import kernel_name
@@ -93,7 +94,8 @@ def kernel_weights(learner: Learner) -> list[tuple[str, float]]:
 
 
 def check_table(path: "str | os.PathLike[str]") -> Path:
-    """Return the path of a table, or raise ValueError unless it ends in .csv or .parquet."""
+    """Return the path of a table, or raise ValueError unless it ends in .csv or .parquet, and tables can be written."""
+    require_extra("writing tables needs", "files")
     if Path(path).suffix not in (".csv", ".parquet"):
         raise ValueError(f"path must end in .csv or .parquet; got {os.fspath(path)!r}")
     return Path(path)

@@ -1,13 +1,13 @@
-"""What ``onebit theory`` does: the theory's tables and figures, into a folder."""
+"""``onebit theory``: the theory's tables and figures, into a folder."""
 
 from pathlib import Path
+from typing import Annotated
 
 from rich.console import Console
 
+from onebit.extras import require_extra
 from onebit.reporting.console import prepare_folder, say_where
-from onebit.reporting.figures import save
 from onebit.reporting.text import write_csv
-from onebit.theory.figures import draw_looseness, draw_regions, draw_solving_time
 from onebit.theory.weak_labeling import SolvingRow, measure_solving
 from onebit.theory.weak_to_strong import SIZES, Looseness, measure_looseness
 
@@ -18,8 +18,18 @@ _QUICK_SIZES = (30, 100, 300)
 _FULL_FOLDER, _QUICK_FOLDER = Path("results/theory"), Path("results/theory/quick")
 
 
-def theory_command(out: Path | None, quick: bool) -> None:
-    """Measure and draw: Figure 2, how loose Theorem 5 is, how hard weak labelling is."""
+def command(
+    *,
+    out: Annotated[
+        Path | None, "Folder for tables and figures; results/theory/, or results/theory/quick/ with --quick."
+    ] = None,
+    quick: Annotated[bool, "Smaller sets and problems: seconds."] = False,
+) -> None:
+    """Draw Figure 2, the looseness of Theorem 5 and the hardness of weak labelling."""
+    require_extra("the figures of onebit theory need", "figures")
+    from onebit.reporting.figures import save
+    from onebit.theory.figures import draw_looseness, draw_regions, draw_solving_time
+
     out = out if out is not None else _QUICK_FOLDER if quick else _FULL_FOLDER
     prepare_folder(out)
     console = Console()

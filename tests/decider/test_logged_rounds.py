@@ -13,9 +13,9 @@ import onebit
 from in_process import onebit as onebit_command
 from onebit.checks.problems import noisy_problem
 from onebit.cli import app
-from onebit.commands.decider_log import is_decider, read_decider
-from onebit.commands.evaluate import describe_log
+from onebit.cli.evaluate import describe_log
 from onebit.decider.events import Kind
+from onebit.decider.logged_rounds import is_decider, read_decider
 from onebit.decider.tickets import LogError, OwnedError, UnreachableError
 from onebit.experiments.evaluate import Candidate, evaluate
 from onebit.experiments.evaluate.estimates import known

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from in_process import onebit
-from onebit.commands import warm_up
+from onebit.cli import warm_up
 from onebit.engine import code_cache
 from onebit.engine.code_cache import NOT_KEPT
 from onebit.engine.compile_notice import CompileNotice

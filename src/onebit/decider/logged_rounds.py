@@ -24,7 +24,7 @@ _APPLICATION = slice(68, 72)
 
 
 def is_decider(path: str) -> bool:
-    """Say whether a file is a decider's, or the path the URL of a database of them."""
+    """Return whether a file is a decider's, or the path the URL of a database of them."""
     if is_database(path):
         return True
     try:
@@ -45,17 +45,8 @@ def read_decider(path: str, listed: Sequence[str] | None = None, name: str | Non
     no guesses; the log's `about` says how many there were.
 
     A file must not be open elsewhere: a copy made after `close` will do. A decider in a database may be. In rounds from
-    before a class joined, the others were allowed.
-
-    Parameters
-    ----------
-    path : str
-        The decider's file, or the URL of a database.
-    listed : sequence of str, optional
-        All labels that there are: the decider's, which are then known to hold the right one always. Without it another
-        one may be right, as it is before a class joins.
-    name : str, optional
-        Which decider of the database.
+    before a class joined, the others were allowed. With `listed`, all of the decider's labels, the right one is known
+    to be always among them; without it another may be right, as it is before a class joins.
     """
     with closing(open_log(path, name, read_only=True)) as log:
         called, about, events = log.path, log.about(), list(log.events())
@@ -121,9 +112,9 @@ def _account(
         *([f"{grouped(n_gone)} guesses that were compacted or forgotten"] if n_gone else []),
         *([f"{grouped(n_watched)} rounds of shadow mode, which learners do not hear"] if n_watched else []),
     ]
-    said = f"{grouped(n_silent)} of the wrong: no answer came in time, and this decider counts that as wrong"
+    silence = f"{grouped(n_silent)} of the wrong: no answer came in time, and this decider counts that as wrong"
     return (
-        *([("silence", f"{said}. What is sure rests on it")] if n_silent else []),
+        *([("silence", f"{silence}. What is sure rests on it")] if n_silent else []),
         *([("left out", "; ".join(left_out))] if left_out else []),
     )
 

@@ -1,7 +1,7 @@
-"""What ``onebit margin`` does: the largest margins of a data set, and what the theorems promise for it."""
+"""``onebit margin``: the largest margins of a data set, and what the theorems promise for it."""
 
-import json
-from typing import Any
+from json import dumps
+from typing import Annotated, Any
 
 import numpy as np
 from rich.console import Console
@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from onebit.bounds import Claim
-from onebit.commands.what_was_read import say_what_was_read
+from onebit.cli import options
+from onebit.cli.options import say_what_was_read
 from onebit.experiments.entries import parse_kernel
 from onebit.kernels import as_kernel
 from onebit.reporting.console import on_screen, progress_bar
@@ -23,25 +24,32 @@ from onebit.theory import Margin, Progress, margin
 _DRAWN_ROUNDS = 50_000  # of a stream: by then the paper's margins have settled to three digits
 
 
-def margin_command(data: str, reading: Reading, kernel: str | None, standardize: bool, as_json: bool) -> None:
-    """Measure a file or a named set and print what is found."""
+def command(
+    data: options.OneSource,
+    *,
+    kernel: Annotated[str | None, f"{options.KERNELS}, or mypackage.kernels:Mine. Without: R^d."] = None,
+    standardize: Annotated[bool, "Standardise the columns and add a constant one first."] = False,
+    reading: Reading,
+    json: options.Json = False,
+) -> None:
+    """Measure the largest weak and strong margin of a data set, and what the theorems promise for it."""
     try:
         chosen = None if kernel is None or kernel.lower() == "none" else as_kernel(parse_kernel(kernel))
     except ValueError as error:
         raise ValueError(f"--kernel {kernel}: {error}") from error
     found = as_data_set(find_source(data, reading), _DRAWN_ROUNDS)
-    say_what_was_read(Console(stderr=as_json), found.name, describe(found))
+    say_what_was_read(Console(stderr=json), found.name, describe(found))
     if standardize:
         found = make_data_set(found.name, preprocess(found.X, "standardize"), found.y, data, found.label_names)
     # With --json standard output is for the JSON alone.
-    with progress_bar(Console(stderr=as_json), f"Margins of {found.name}") as show:
+    with progress_bar(Console(stderr=json), f"Margins of {found.name}") as show:
 
         def on_progress(progress: Progress) -> None:
             show(round(100 * progress.share), 100)
 
         result = margin(found.X, np.array(found.label_names)[found.y], chosen, on_progress=on_progress)
-    if as_json:
-        print(json.dumps(_as_dict(found.name, len(found.y), result)))
+    if json:
+        print(dumps(_as_dict(found.name, len(found.y), result)))
     else:
         _print(found.name, len(found.y), result)
 

@@ -145,7 +145,7 @@ def test_ctrl_c_promises_only_what_is_kept(tmp_path: Path, monkeypatch: pytest.M
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("onebit.commands.play.play", interrupted)
+    monkeypatch.setattr("onebit.cli.play.play", interrupted)
     code, said = say(monkeypatch, capsys, "play", "iris", "--learner", "UniformGuess", "--out", str(tmp_path))
     assert code == 130
     assert "Stopped." in said

@@ -1,17 +1,18 @@
-"""What ``onebit warm-up`` does: compile what a user will need, and keep it on disk."""
+"""``onebit warm-up``: compile what a user will need, and keep it on disk."""
 
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse
 from numba.core import config
 from rich.console import Console
 
+from onebit.cli.options import several
 from onebit.decider.decider import Decider
 from onebit.engine.code_cache import NOT_KEPT, place
 from onebit.engine.compile_notice import NOTICE
@@ -28,14 +29,12 @@ _SETTINGS: Any = config
 _REMEDY = "let the variable NUMBA_CACHE_DIR name a folder of yours, and give the same command again"
 
 
-def warm_up_command(learners: Sequence[str]) -> None:
-    """Compile learners, with a progress bar, and say how long it took and where the code is.
-
-    Parameters
-    ----------
-    learners : sequence of str
-        As `onebit compare` takes them, or "all"; without any, those that it plays by default.
-    """
+def command(
+    learners: Annotated[
+        tuple[str, ...], "As for compare, or all; without any, those that compare plays by default."
+    ] = (),
+) -> None:
+    """Compile what you will need, so that no first guess waits for it; the code is kept on disk."""
     players = [_learner(text) for text in _named(learners)]
     folder = _check_place()
     NOTICE.keep_quiet()  # the bar says it
@@ -53,12 +52,12 @@ def warm_up_command(learners: Sequence[str]) -> None:
         raise RuntimeError(f"{len(NOT_KEPT)} of {n_compiled} functions could not be kept ({why}): {_REMEDY}")
     counted = "1 function was" if n_compiled == 1 else f"{n_compiled} functions were"
     what = f"{counted} compiled" if n_compiled else "everything was there already"
-    said = f"Ready after {seconds:.1f} seconds: {what}. The code is kept in {folder}."
-    console.print(on_screen(said), highlight=False, soft_wrap=True)
+    text = f"Ready after {seconds:.1f} seconds: {what}. The code is kept in {folder}."
+    console.print(on_screen(text), highlight=False, soft_wrap=True)
 
 
 def _named(learners: Sequence[str]) -> list[str]:
-    names = [name for part in learners for name in part.split()] or list(DEFAULT_ENTRIES)
+    names = several(learners) or list(DEFAULT_ENTRIES)
     if ALL in names:
         names += sorted(cls.__name__ for cls in all_learners())
     return [name for name in dict.fromkeys(names) if name != ALL]

@@ -1,21 +1,18 @@
-"""What ``onebit serve`` and ``onebit tokens`` do."""
+"""``onebit serve``."""
 
-import importlib.util
 import ipaddress
 import logging
 import os
 from pathlib import Path
-
-from rich.console import Console
-from rich.table import Table
+from typing import Annotated
 
 from onebit.decider.settings import has_password, is_database
 from onebit.engine.compile_notice import NOTICE
+from onebit.extras import require_extra
 from onebit.files import make_folder
 from onebit.inputs import check_integer, check_number
-from onebit.service.tokens import FILE, add_token, read_tokens, remove_token
+from onebit.service.tokens import FILE, read_tokens
 
-_NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 LOG_VARIABLE = "ONEBIT_LOG"
 """Names the database, so that no password need be on the command line."""
 PASSWORD_FILE_VARIABLE = "ONEBIT_LOG_PASSWORD_FILE"
@@ -24,46 +21,33 @@ _GRACE_SECONDS = 20
 _FAILED, _INTERRUPTED = 1, 130  # what shells expect
 
 
-def serve_command(
-    folder: Path,
-    host: str,
-    port: int,
-    rate: float,
-    log_requests: bool,
-    log: str | None = None,
-    memory: float | None = None,
-    audit: bool = True,
-    max_connections: int | None = None,
-    max_connections_per_address: int | None = None,
+def command(
+    folder: Annotated[Path, "Where deciders and tokens are; made if it is missing."],
+    *,
+    host: Annotated[str, "Where to listen; others than this machine need tokens."] = "127.0.0.1",
+    port: Annotated[int, "Where to listen; 0: any that is free."] = 8018,
+    rate: Annotated[float, "Guesses and answers a second that one caller may ask for; 0: any number."] = 20_000.0,
+    log_requests: Annotated[bool, "Note every request; otherwise those that were refused."] = False,
+    log: Annotated[
+        str | None, "Keep deciders in a PostgreSQL database, by its URL; or say it in the variable ONEBIT_LOG."
+    ] = None,
+    memory: Annotated[
+        float | None, "GiB of memory that deciders may take together; half of what there is, if not given."
+    ] = None,
+    audit: Annotated[bool, "Note who did what in the folder's audit.jsonl."] = True,
+    max_connections: Annotated[
+        int | None, "Connections at once; 1 000, or half as many as open files are allowed, if not given."
+    ] = None,
+    max_connections_per_address: Annotated[
+        int | None, "Of them from one address, such as a proxy's; a quarter of all, if not given."
+    ] = None,
 ) -> None:
-    """Serve the deciders of a folder or a database until SIGTERM or Ctrl-C.
-
-    Parameters
-    ----------
-    folder : Path
-        Where deciders and tokens are; made if it is missing.
-    host, port : str, int
-        Where to listen.
-    rate : float
-        Guesses and answers a second that one caller may ask for; 0 for any number.
-    log_requests : bool
-        Whether every request has a line in the journal, or only those that were refused.
-    log : str, optional
-        The URL of a PostgreSQL database for the deciders; the variable ONEBIT_LOG says it too.
-    memory : float, optional
-        Gibibytes of memory that deciders may take together; half of what there is, if not given.
-    audit : bool
-        Whether it is noted who did what, in the file audit.jsonl of the folder.
-    max_connections, max_connections_per_address : int, optional
-        How many connections there may be at once, in all and from one address.
-    """
+    """Serve deciders over HTTP: guess, tell, reports, metrics. SIGTERM stops it when all is answered."""
     log = _database(log)
     check_integer("--port", port, low=0, high=65535)
     check_number("--rate", rate, at_least=0.0)
     n_bytes = None if memory is None else check_number("--memory", memory, above=0.0) * 2**30
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise RuntimeError(f"{' and '.join(missing)} must be installed for this: pip install 'onebit[serve]'")
+    require_extra("serving needs", "serve")
     is_open_to_others = not is_loopback(host)
     if is_open_to_others and not read_tokens(folder):
         raise ValueError(
@@ -136,9 +120,9 @@ def _password_in(path: Path) -> str:
     try:
         password = path.read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or "it is no text"
+        reason = getattr(error, "strerror", None) or "it is no text"
         raise ValueError(
-            f"{PASSWORD_FILE_VARIABLE}={path} cannot be read ({said}); is it there, may you read it?"
+            f"{PASSWORD_FILE_VARIABLE}={path} cannot be read ({reason}); is it there, may you read it?"
         ) from None
     if not password or "\n" in password or "\0" in password:
         raise ValueError(f"{PASSWORD_FILE_VARIABLE}={path} must have one line, the database's password")
@@ -146,7 +130,7 @@ def _password_in(path: Path) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach an address.
+    """Return whether only this machine can reach an address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, True, False)
@@ -155,29 +139,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def add_token_command(
-    folder: Path, name: str, roles: list[str], namespaces: list[str], expires: str | None = None
-) -> None:
-    """Add a token, and print it once."""
-    print(add_token(folder, name, roles, namespaces, expires))
-    Console(stderr=True).print("Keep it: only its hash is stored, and it is not shown again.")
-
-
-def list_tokens_command(folder: Path) -> None:
-    """Print whose tokens there are."""
-    table = Table("name", "roles", "namespaces", "since", "expires")
-    for each in read_tokens(folder):
-        ends = "never" if each["expires"] is None else each["expires"]
-        table.add_row(each["name"], " ".join(each["roles"]), " ".join(each["namespaces"]), each["since"], ends)
-    Console().print(table)
-
-
-def remove_token_command(folder: Path, name: str) -> None:
-    """Remove a token; say so if it was the last."""
-    if not remove_token(folder, name):
-        Console(stderr=True).print(
-            f"That was the last token: nobody may ask until there is another. Delete {folder / FILE} to let everybody "
-            "on this machine ask without one."
-        )

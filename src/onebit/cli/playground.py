@@ -1,7 +1,6 @@
-"""What ``onebit playground`` does: serve the page on this machine, and open a browser."""
+"""``onebit playground``: serve the page on this machine, and open a browser."""
 
 import contextlib
-import importlib.util
 import os
 import socket
 import subprocess
@@ -9,39 +8,33 @@ import sys
 import threading
 import webbrowser
 from importlib.metadata import version
+from typing import Annotated
 
 from rich.console import Console
 
+from onebit.extras import require_extra
 from onebit.inputs import check_integer
 
 HOST = "127.0.0.1"
-_NEEDED = ("fastapi", "uvicorn")
 _NO_COMPILER = "NUMBA_DISABLE_JIT"
 
 
-def playground_command(port: int, open_browser: bool, compiled: bool) -> None:
-    """Serve the playground until Ctrl-C.
-
-    Parameters
-    ----------
-    port : int
-        Where to listen; another one is taken if it is not free.
-    open_browser : bool
-        Whether to open the page.
-    compiled : bool
-        Whether learners are compiled: faster by far, but the first time takes a minute or two. Otherwise the same code
-        runs as plain Python, guess for guess the same, and the first round comes at once.
-    """
+def command(
+    *,
+    port: Annotated[int, "Where to listen, on this machine only; another if it is taken."] = 8017,
+    browser: Annotated[bool, "Open the page in a browser."] = True,
+    compiled: Annotated[bool, "Compile the learners: faster, after a minute or two the first time."] = False,
+) -> None:
+    """Open a page where you watch learners learn, draw points for them, or answer them yourself."""
     check_integer("--port", port, low=0, high=65535)
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise RuntimeError(f"{' and '.join(missing)} must be installed for this: pip install 'onebit[serve]'")
-    # Whether code is compiled is settled when onebit is imported, so another process must do it.
+    require_extra("the playground needs", "serve")
+    # Whether code is compiled is settled when onebit is imported, so another process must do it. As plain Python it is
+    # guess for guess the same, and the first round comes at once.
     if not compiled and os.environ.get(_NO_COMPILER) != "1":
-        words = ["playground", "--port", str(port), "--browser" if open_browser else "--no-browser"]
+        words = ["playground", "--port", str(port), "--browser" if browser else "--no-browser"]
         _run_again([sys.executable, "-m", "onebit", *words], {**os.environ, _NO_COMPILER: "1"})
         return
-    _serve(port, open_browser)
+    _serve(port, browser)
 
 
 def _run_again(command: list[str], environment: dict[str, str]) -> None:
