@@ -17,10 +17,9 @@ import psycopg
 import onebit
 from onebit.commands.serve import LOG_VARIABLE, serve_command
 from onebit.decider.decider import Decider
-from onebit.decider.events import Event, Kind
 from onebit.decider.log import FORMAT_VERSION, Snapshot
 from onebit.decider.postgres import Database, PostgresLog
-from onebit.decider.tickets import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
+from onebit.decider.tickets import Event, Kind, LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
 from postgres_server import REQUIRED, Server, require_server
 from relay import Relay
 

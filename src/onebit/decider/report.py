@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from scipy.stats import fisher_exact
 
 from onebit.decider.decider import Decider
-from onebit.decider.events import Kind
+from onebit.decider.tickets import Kind
 
 RECENT_EVENTS = 10_000
 """Number of events that alarms are based on."""

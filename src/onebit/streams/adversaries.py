@@ -33,9 +33,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from onebit.bounds import BOUNDS, Claim
+from onebit.bounds import BOUNDS, Claim, bandit_examples, full_information_examples, most_directions
 from onebit.bounds.claims import squared_ratio
-from onebit.bounds.lower import bandit_examples, full_information_examples, most_directions
 from onebit.engine.randomness import stream_generator
 from onebit.inputs import Floats, Integers, check_integer, check_seed
 from onebit.streams.adaptive import LearnerView
