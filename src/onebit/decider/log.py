@@ -116,8 +116,7 @@ def check_version(path: Any, version: int) -> None:
 class Snapshot(NamedTuple):
     """The serialized state of a decider."""
 
-    seq: int
-    """The last event that it includes."""
+    seq: int  # the last event that it includes
     content: bytes
 
 

@@ -21,36 +21,27 @@ _MOST_SHOWN = 100  # labels in an error message, which is cut to 200 characters
 class Kind(StrEnum):
     """Kinds of events."""
 
-    OPENED = "opened"
-    """A process opened the decider; holds versions and platform."""
+    OPENED = "opened"  # a process opened the decider; holds versions and platform
     GUESSED = "guessed"
     FEEDBACK = "feedback"
     CLOSED = "closed"
     """A ticket was closed without feedback; `correct` is False if that counts as wrong, None if not at all."""
-    CORRECTED = "corrected"
-    """Feedback was reversed or withdrawn; holds the number of the event it corrects."""
-    CHANGED = "changed"
-    """Some settings were changed."""
+    CORRECTED = "corrected"  # feedback was reversed or withdrawn; holds the number of the event it corrects
+    CHANGED = "changed"  # some settings were changed
     CLASS_ADDED = "class_added"
-    SHADOW = "shadow"
-    """A decision of the application, with its feedback."""
+    SHADOW = "shadow"  # a decision of the application, with its feedback
 
 
 class Event(NamedTuple):
     """One event of the log."""
 
-    seq: int
-    """The event's number; consecutive, from 1."""
-    time: float
-    """Seconds since 1970; never decreases."""
+    seq: int  # the event's number; consecutive, from 1
+    time: float  # seconds since 1970; never decreases
     kind: str
-    ticket: str | None
-    """The ticket id of the guess that it belongs to."""
+    ticket: str | None  # the ticket id of the guess that it belongs to
     body: dict[str, Any]
-    row: Rows | None = None
-    """The encoded record of a guess or shadow decision."""
-    key: str | None = None
-    """The idempotency key of the request."""
+    row: Rows | None = None  # the encoded record of a guess or shadow decision
+    key: str | None = None  # the idempotency key of the request
 
 
 class Ticket(NamedTuple):

@@ -1,14 +1,7 @@
 """Theorem 5's proof, carried out: weak separators in the unit ball become strong ones in the rational kernel's space.
 
-Let w₁,…,w_K with Σ‖wᵢ‖² ≤ 1 separate examples weakly with margin γ. Class i lies where every ⟨(wᵢ−wⱼ)/2, x⟩ ≥ γ/2, the
-other classes where one of them is at most −γ/2. Theorem 7 or 8 makes of these K−1 halfspaces a polynomial pᵢ that is at
-least ½ on class i and at most −½ on the others. By Lemma 9 it is ⟨cᵢ, φ(·)⟩, with a vector no longer than a number B
-that depends on K and γ alone. The vectors uᵢ = cᵢ/(√K·B) have Σ‖uᵢ‖² ≤ 1 and scores of ½/(√K·B) or more to the right
-side: by Definition 1 a strong margin of 1/(√K·B). That is 2γ₁ with Theorem 7 and 4γ₂ with Theorem 8, more than
-Theorem 5 states.
-
-All numbers are exact but the coordinates of uᵢ, which are irrational and come as floats. `measure_looseness` measures
-how much larger than guaranteed the strong margins are.
+All numbers are exact but the coordinates of the vectors, which are irrational and come as floats. `measure_looseness`
+measures how much larger than guaranteed the strong margins are. See docs/theory/margin-transformation.md.
 
 References
 ----------
@@ -42,8 +35,7 @@ from onebit.theory.separability import margin as largest_margins
 Construction = type[ChebyshevConstruction] | type[RationalConstruction]
 
 # Half a decade apart, up to where the margins hardly fall any more.
-SIZES = (30, 100, 300, 1000, 3000, 10_000)
-"""How many rounds of `paper_weak` `measure_looseness` takes by default."""
+SIZES = (30, 100, 300, 1000, 3000, 10_000)  # how many rounds of `paper_weak` `measure_looseness` takes by default
 
 
 class StrongSeparators:
