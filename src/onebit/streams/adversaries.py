@@ -1,4 +1,4 @@
-"""Streams on which mistakes cannot be avoided: the constructions behind the paper's lower bounds.
+"""Adaptive streams, and streams on which mistakes cannot be avoided: the constructions behind the paper's lower bounds.
 
 ==============================  ==============  =========================================  ====================
 construction                    from            expected mistakes, at least                binds
@@ -11,14 +11,7 @@ construction                    from            expected mistakes, at least     
 
 The first three draw their labels from a seed and return a `HardSequence`. The last adapts to the learner while it
 plays, and returns its `HardSequence` afterwards. Each carries vectors that separate its examples: `proved_margin`
-checks them. K = n_classes, R = radius, γ = margin, d = n_features.
-
-Lemma 25, constructed by `pack_directions`: unit vectors z₁…z_N in R^(d−1), any two at an angle of at least θ = √(40γ),
-have ⟨z_i, z_j⟩ ≤ 1 − 8γ. Then v_i = (½z_i, ½) and u_i = (½z_i, −½(1−4γ)) satisfy ⟨u_i, v_i⟩ = γ and ⟨u_i, v_j⟩ ≤ −γ for
-i ≠ j. The z are found greedily: draw a direction uniformly, keep it if it is far enough from those kept so far. That
-always succeeds. A cap of angle θ covers at most ½sin^(d−2)θ of the sphere, so fewer than N = (1/(2θ))^(d−2) caps cover
-at most 2^(−(d−1)) of it, and for d ≥ 3 at least three draws in four are kept. (The paper cites the existence of such
-z.)
+checks them. K = n_classes, R = radius, γ = margin, d = n_features. The proofs are in docs/theory/lower-bounds.md.
 
 References
 ----------
@@ -28,21 +21,24 @@ Neural Networks 6. Lemma 6.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from onebit.bounds import BOUNDS, Claim, bandit_examples, full_information_examples, most_directions
 from onebit.bounds.claims import squared_ratio
 from onebit.engine.randomness import stream_generator
 from onebit.inputs import Floats, Integers, check_integer, check_seed
-from onebit.streams.adaptive import LearnerView
 
 __all__ = [
+    "AdaptiveStream",
     "Challenge",
     "HardSequence",
     "IgnorantAdversary",
+    "LearnerView",
     "Packing",
     "bandit_sequence",
     "full_information_sequence",
@@ -63,6 +59,31 @@ _MOST_NUMBERS = 250_000_000
 _BLOCK = 128
 # The labels of the two phases of the adversary of ignorant learners.
 _FIRST, _SECOND = 0, 1
+
+
+class LearnerView(NamedTuple):
+    """What an adaptive stream may see of a learner: its distribution, never its random numbers."""
+
+    round: int
+    probabilities: Callable[[npt.ArrayLike], Floats]
+    """The probability of every class for given features, without side effects."""
+
+
+@runtime_checkable
+class AdaptiveStream(Protocol):
+    """A stream that chooses each example by the learner's probabilities, before the guess is drawn.
+
+    ``onebit.play(learner, stream)`` plays it. `next` returns None when the game is over. A stream is used once; make
+    another for another game.
+    """
+
+    classes: Any
+    """The labels, or how many."""
+    n_features: int
+
+    def next(self, learner: LearnerView) -> tuple[npt.ArrayLike, Any] | None:
+        """Return the next features and their label, or None at the end."""
+        ...
 
 
 @dataclass(frozen=True)
