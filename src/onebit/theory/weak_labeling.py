@@ -213,8 +213,6 @@ def random_set_splitting(n_elements: int, n_subsets: int, size: int, seed: int) 
 
     With subsets of 3 elements the instances turn from solvable to unsolvable at about 2.1 subsets per element.
 
-    Examples
-    --------
     >>> random_set_splitting(5, 2, size=3, seed=1) == random_set_splitting(5, 2, size=3, seed=1)
     True
     """
