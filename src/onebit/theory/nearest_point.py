@@ -202,7 +202,9 @@ class _ActiveSet:
         if count == len(column):
             return [vertex]
         if count == len(self._q):
-            self._grow()
+            more = min(count, len(column) - count)
+            self._q = np.pad(self._q, ((0, more), (0, 0), (0, 0)))
+            self._r = np.pad(self._r, ((0, more), (0, more), (0, 0)))
         if not self._append(count, column, self._dependent * float(np.linalg.norm(column))):
             return [vertex]
         self.vertices.append(vertex)
@@ -224,11 +226,6 @@ class _ActiveSet:
             weights = np.maximum(weights, 0.0)
         self._project()
         return gone
-
-    def _grow(self) -> None:
-        more = min(len(self._q), self._q.shape[1] - len(self._q))
-        self._q = np.pad(self._q, ((0, more), (0, 0), (0, 0)))
-        self._r = np.pad(self._r, ((0, more), (0, more), (0, 0)))
 
     def _project(self) -> None:
         """Set the residual of (0, …, 0, 1): its negative head is the direction, its end the products' common level."""

@@ -305,7 +305,10 @@ def numerator_and_denominator(n: int, k: int, z: Number) -> tuple[Fraction, Frac
 
 
 class RationalConstruction(HalfspacePolynomial):
-    """Theorem 8's polynomial, from a rational approximation of the sign function.
+    """Theorem 8's polynomial, from a rational approximation S = A/B of the sign function.
+
+    p = 2^(1 − s(s+1)rm)·q with q(x) = Σᵢ A(zᵢ)·∏_{j≠i} B(zⱼ) − (m−½)·∏ⱼ B(zⱼ) and zᵢ = ⟨vᵢ,x⟩/γ; A and B are those of
+    `numerator_and_denominator`.
 
     Parameters
     ----------

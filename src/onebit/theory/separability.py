@@ -29,7 +29,7 @@ from onebit.theory.certificates import (
     conflicting_pair,
     to_unit,
 )
-from onebit.theory.exact import Objects, largest_square, root_up, vanishing_weights, whole
+from onebit.theory.exact import largest_square, root_up, vanishing_weights, whole
 from onebit.theory.nearest_point import Hull, nearest_point
 
 # Lengths of a few such rows together are floats still.
@@ -209,7 +209,7 @@ def margin(
         raise ValueError(f"X must have rows no longer than {_LONGEST:g}; it holds {largest!r}. Divide all of X by 1e10")
     # A kernel that normalizes works on rows of length 1; from here on these are the examples.
     rows = kernel.prepare(rows) if kernel is not None else rows
-    report = on_progress if on_progress is not None else _ignore
+    report = on_progress if on_progress is not None else lambda _progress: None
     search = _Search(rows, codes, names, kernel, report)
     weak, strong = search.two_classes() if len(names) == 2 else search.many_classes()
     report(Progress(1.0, "done", max(_gap(weak.margin, weak.limit), _gap(strong.margin, strong.limit))))
@@ -228,10 +228,6 @@ def margin(
         n_features=rows.shape[1],
         kernel=kernel,
     )
-
-
-def _ignore(_progress: Progress) -> None:
-    """Take no notice."""
 
 
 def _gap(margin: float, limit: float) -> float:
@@ -396,7 +392,8 @@ class _Search:
             scaled = hull.at(np.ldexp(self._rows, -exponents))
             point = nearest_point(scaled, gap=_GAP, on_pass=report, pairs=pairs, first=point.vertices)
             vectors = np.ldexp(point.direction.reshape(len(hull.classes), -1), exponents.min() - exponents)
-            yield vectors, point.vertices, _unrounded(point.weights) if pairs else point.weights[:, 0]
+            unrounded = [Fraction(high) + Fraction(low) for high, low in point.weights.tolist()] if pairs else ()
+            yield vectors, point.vertices, np.array(unrounded, dtype=object) if pairs else point.weights[:, 0]
 
     def _exact_zero(self, hull: Hull, vertices: Integers) -> Certificate | None:
         """Return the certificate of length 0 over these vertices, if there is one."""
@@ -409,10 +406,6 @@ class _Search:
             return None
         certificate = self._certificate(hull.kind, *hull.conditions(vertices), np.array(weights, dtype=object))
         return certificate if certificate.length == 0.0 else None
-
-
-def _unrounded(pairs: Floats) -> Objects:
-    return np.array([Fraction(high) + Fraction(low) for high, low in pairs.tolist()], dtype=object)
 
 
 def _column_sizes(rows: Floats) -> npt.NDArray[np.intc]:

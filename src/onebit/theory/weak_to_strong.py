@@ -9,7 +9,7 @@ Beygelzimer et al. (2019). ICML. Theorem 5 and its proof.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -242,8 +242,11 @@ def measure_looseness(
     >>> round(wedges_row.guaranteed_log2), round(wedges_row.measured_log2)
     (-61, -4)
     """
+    counts = [check_integer("sizes", size, low=1) for size in sizes]
+    # One draw for all sizes: a smaller set is the beginning of a larger one, so its margins are no smaller.
+    X_all, y_all = paper_weak(rounds=max(counts, default=1), seed=seed)
     rows = []
-    for data, X, y in _sets(sizes, seed):
+    for data, X, y in [("wedges", *wedges()), *(("paper_weak", X_all[:n], y_all[:n]) for n in counts)]:
         row = measure_one(data, X, y)
         rows.append(row)
         if on_row is not None:
@@ -262,12 +265,3 @@ def measure_one(data: str, X: Floats, y: Integers) -> Looseness:
         )
     guaranteed, sharper = transformed_margin(K, before.weak).log2, sharper_margin(K, before.weak).log2
     return Looseness(data, len(y), K, before.weak, guaranteed, sharper, after.strong)
-
-
-def _sets(sizes: Sequence[int], seed: int) -> Iterator[tuple[str, Floats, Integers]]:
-    yield "wedges", *wedges()
-    counts = [check_integer("sizes", size, low=1) for size in sizes]
-    # One draw for all sizes: a smaller set is the beginning of a larger one, so its margins are no smaller.
-    X, y = paper_weak(rounds=max(counts, default=1), seed=seed)
-    for count in counts:
-        yield "paper_weak", X[:count], y[:count]
