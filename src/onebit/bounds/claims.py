@@ -158,6 +158,8 @@ class Bound:
     def claim(self, binds: str | None = None, /, **numbers: Any) -> Claim:
         """Return what the theorem says for these numbers, of `binds` if that names them more closely.
 
+        Examples
+        --------
         >>> BOUNDS["10"].claim(radius=1, margin=0.1).value
         200
         """

@@ -17,7 +17,8 @@ import numpy as np
 from onebit.decider.log import EventLog
 from onebit.decider.state import State
 from onebit.decider.tickets import Event, Kind, Status, Ticket
-from onebit.encoding import named_parts, record_from_json, record_to_json
+from onebit.encoding import record_from_json, record_to_json
+from onebit.encoding.fields import named_parts
 from onebit.files import replace_file
 from onebit.inputs import brief
 from onebit.kernels import kernel_name

@@ -54,6 +54,8 @@ class Reading(NamedTuple):
     def most_bytes(self, file_size: int) -> float:
         """Return the most memory that reading a file of that size may take.
 
+        Examples
+        --------
         >>> Reading().most_bytes(1000) / 2**30, Reading(max_gib=3.5).most_bytes(1000) / 2**30
         (2.0, 3.5)
         """

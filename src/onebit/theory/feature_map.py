@@ -141,6 +141,8 @@ class FeatureMap:
     def vector(self, polynomial: MultivariatePolynomial) -> Floats:
         """Return Lemma 9's c, with p(x) = ⟨c, φ(x)⟩.
 
+        Examples
+        --------
         >>> x, y = MultivariatePolynomial.variables(2)
         >>> FeatureMap(Rational(), n_variables=2, degree=1).vector(1 + 3 * x).round(4)
         array([1.    , 4.2426, 0.    ])

@@ -21,6 +21,8 @@ Exponents = tuple[int, ...]
 def exponents_of_degree(n_variables: int, degree: int) -> Iterator[Exponents]:
     """Yield every α with |α| = degree, the first variable's power falling.
 
+    Examples
+    --------
     >>> list(exponents_of_degree(2, 2))
     [(2, 0), (1, 1), (0, 2)]
     """
@@ -35,6 +37,8 @@ def exponents_of_degree(n_variables: int, degree: int) -> Iterator[Exponents]:
 def multinomial(alpha: Exponents) -> int:
     """Return |α|!/(α₁!⋯α_d!), the number of orders in which the monomial's letters can be written.
 
+    Examples
+    --------
     >>> multinomial((2, 1, 1))
     12
     """
@@ -104,6 +108,8 @@ class MultivariatePolynomial:
     def ridge(cls, coefficients: Sequence[Number], direction: Sequence[Number]) -> "MultivariatePolynomial":
         """Return Σ gⱼ⟨v,x⟩ʲ for coefficients g₀,g₁,… and a direction v, by the multinomial theorem.
 
+        Examples
+        --------
         >>> print(MultivariatePolynomial.ridge([1, 0, 3], direction=[1, -1]))
         1 + 3 x1^2 - 6 x1 x2 + 3 x2^2
         """
@@ -233,6 +239,8 @@ def _term(value: Fraction, alpha: Exponents) -> str:
 def squared_sum_bound(numbers: Sequence[Number]) -> Fraction:
     """Return Lemma 12's bound on (b₁+⋯+bₙ)²: n·Σbᵢ², exactly.
 
+    Examples
+    --------
     >>> squared_sum_bound([1, 2, Fraction(1, 2)])
     Fraction(63, 4)
     """
@@ -243,6 +251,8 @@ def squared_sum_bound(numbers: Sequence[Number]) -> Fraction:
 def binomial_bound(n: int, k: int) -> int:
     """Return Lemma 13's bound on the binomial coefficient (n choose k), for n ≥ k ≥ 0: (n−k+1)ᵏ.
 
+    Examples
+    --------
     >>> math.comb(6, 2), binomial_bound(6, 2)
     (15, 25)
     """
@@ -253,6 +263,8 @@ def binomial_bound(n: int, k: int) -> int:
 def squared_norm_bound_of_product(factors: Sequence[MultivariatePolynomial]) -> Fraction:
     """Return Lemma 14(1)'s bound on the squared norm of a product: n^(Σ deg pⱼ)·∏‖pⱼ‖².
 
+    Examples
+    --------
     >>> x, y = MultivariatePolynomial.variables(2)
     >>> ((x + y) * (x - y)).squared_norm, squared_norm_bound_of_product([x + y, x - y])
     (Fraction(2, 1), Fraction(16, 1))

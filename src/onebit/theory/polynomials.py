@@ -169,6 +169,8 @@ def chebyshev_coefficients(n: int) -> tuple[int, ...]:
 
     By Proposition 15, Tₙ has degree n, leading coefficient 2ⁿ⁻¹ (n ≥ 1) and norm at most (1+√2)ⁿ.
 
+    Examples
+    --------
     >>> chebyshev_coefficients(4)
     (1, 0, -8, 0, 8)
     """
@@ -195,6 +197,8 @@ def chebyshev(n: int, z: Number) -> Fraction:
     By Proposition 15, Tₙ(cos θ) = cos nθ and Tₙ(cosh θ) = cosh nθ, so |Tₙ| ≤ 1 on [−1, 1], and
     Tₙ(z) ≥ 1 + n²(z−1) for z ≥ 1.
 
+    Examples
+    --------
     >>> chebyshev(4, Fraction(1, 2))
     Fraction(-1, 2)
     """
@@ -281,6 +285,8 @@ def stairs(n: int, z: Number) -> Fraction:
 
     Lemma 16: P_n(−z) ≤ P_n(z) ≤ 0 on [0, 1]; 0 ≤ 4·P_n(z) ≤ −P_n(−z) on [1, 2ⁿ]; −P_n(−z) ≥ 2^(n(n+1)) for z ≥ 0.
 
+    Examples
+    --------
     >>> stairs(2, 3), stairs(2, -3)
     (Fraction(2, 1), Fraction(-4900, 1))
     """
@@ -295,6 +301,8 @@ def numerator_and_denominator(n: int, k: int, z: Number) -> tuple[Fraction, Frac
     Lemma 17, for k = r and m halfspaces: 1 ≤ S ≤ 1 + 1/(2m) on [1, 2ⁿ], S is odd, |S| ≤ 1 on [−1, 1], and
     B ≥ (1 − 1/(4m+1))·2^(n(n+1)r) on [−2ⁿ, 2ⁿ].
 
+    Examples
+    --------
     >>> a, b = numerator_and_denominator(2, 3, 3)
     >>> float(a / b - 1) < 2e-10
     True
@@ -340,6 +348,8 @@ class RationalConstruction(HalfspacePolynomial):
         Q ≥ ½ on R⁺ and Q ≤ −½ on R⁻, and p(x) = 2^(1 − s(s+1)rm)·Q(x)·∏ⱼ B(zⱼ). Beyond |zⱼ| ≤ 2ˢ, which the unit ball
         is within, B may be 0.
 
+        Examples
+        --------
         >>> p = RationalConstruction(Halfspaces([[1, 0], [0, 1]], margin=0.25))
         >>> p.quotient([0.5, 0.5]), round(float(p.quotient([0.5, -0.25])), 6)
         (Fraction(1, 2), -1.5)

@@ -213,6 +213,8 @@ def random_set_splitting(n_elements: int, n_subsets: int, size: int, seed: int) 
 
     With subsets of 3 elements the instances turn from solvable to unsolvable at about 2.1 subsets per element.
 
+    Examples
+    --------
     >>> random_set_splitting(5, 2, size=3, seed=1) == random_set_splitting(5, 2, size=3, seed=1)
     True
     """
@@ -329,6 +331,8 @@ def _inequalities(problem: WeakLabeling, choices: Choices) -> Objects:
 def positive_solution(rows: Objects) -> Point | None:
     """Return w with ⟨row, w⟩ > 0 for every row of whole numbers, or None if there is none; exact.
 
+    Examples
+    --------
     >>> positive_solution(np.array([[1, 0], [-1, 2]], dtype=object))
     (Fraction(1, 1), Fraction(1, 1))
     >>> positive_solution(np.array([[1, 0], [-1, 2], [-1, -2]], dtype=object)) is None
@@ -380,6 +384,8 @@ def solve_by_simplex(rows: Sequence[Sequence[Fraction]]) -> Point | None:
     It looks for y ≥ 0 with Σ yᵢ·rowᵢ = 0 and Σ yᵢ = 1, starting from artificial variables whose sum it brings down. If
     the sum ends above 0 there is no such y, and the prices of the equations are a w. Bland's rule makes it end.
 
+    Examples
+    --------
     >>> solve_by_simplex([[Fraction(1), Fraction(3)], [Fraction(-1), Fraction(-2)]])
     (Fraction(-5, 1), Fraction(2, 1))
     """
