@@ -120,16 +120,6 @@ class HardSequence:
     """The vectors of the proof, one for each class, Σ‖wᵢ‖² ≤ 1."""
 
     @property
-    def radius(self) -> float:
-        """No example is longer."""
-        return self.challenge.radius
-
-    @property
-    def margin(self) -> float:
-        """γ, which the separators prove."""
-        return self.challenge.margin
-
-    @property
     def lower_bound(self) -> float | None:
         """Expected mistakes of any learner that the theorem binds; None beyond a float."""
         return self.challenge.stated.value

@@ -218,11 +218,6 @@ class Looseness(NamedTuple):
         """The logarithm of the measured margin."""
         return math.log2(self.measured)
 
-    @property
-    def factor_log2(self) -> float:
-        """How many times larger than guaranteed the margin is, as a power of 2."""
-        return self.measured_log2 - self.guaranteed_log2
-
 
 def measure_looseness(
     sizes: Sequence[int] = SIZES, seed: int = 0, on_row: Callable[[Looseness], None] | None = None
