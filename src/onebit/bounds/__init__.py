@@ -5,8 +5,8 @@ of what a theorem says, a `Claim`: learners promise claims, adversaries force th
 Whole-number bounds are Python integers. A float argument counts as the decimal it is written as (0.1 is one tenth), and
 quotients are formed exactly, so that ⌊4(0.7/0.07)²⌋ is 400, where floats give 399. Bounds that outgrow a float come
 with a twin whose name starts with ``log2_``; beyond the largest float, upper bounds are infinite and lower bounds raise
-an OverflowError. Constants that can be improved keep the paper's value; the better ones
-have names ending in ``_sharp``.
+an OverflowError. Constants that can be improved keep the paper's value; the better ones have names ending in
+``_sharp``.
 
 Symbols: K = n_classes; R = radius (no example is longer; in a kernel's space the root of the largest k(x, x));
 γ = margin, strong or weak as each bound says; d = dimension, the number of features; r = reach, nearest neighbour's
