@@ -1,7 +1,7 @@
 """Streams: the paper's data, synthetic data, adversaries, files, and changes to any of them."""
 
 from onebit.streams import adversaries
-from onebit.streams.adversaries import AdaptiveStream, LearnerView
+from onebit.streams.adaptive import AdaptiveStream, LearnerView
 from onebit.streams.changes import with_drift, with_imbalance, with_label_noise
 from onebit.streams.data_set import DataSet, describe
 from onebit.streams.files import bundled, read_table

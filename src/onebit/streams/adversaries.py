@@ -1,4 +1,4 @@
-"""Adaptive streams, and streams on which mistakes cannot be avoided: the constructions behind the paper's lower bounds.
+"""Streams on which mistakes cannot be avoided: the constructions behind the paper's lower bounds.
 
 ==============================  ==============  =========================================  ====================
 construction                    from            expected mistakes, at least                binds
@@ -21,24 +21,21 @@ Neural Networks 6. Lemma 6.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from onebit.bounds import BOUNDS, Claim, bandit_examples, full_information_examples, most_directions
 from onebit.bounds.claims import squared_ratio
 from onebit.engine.randomness import stream_generator
 from onebit.inputs import Floats, Integers, check_integer, check_seed
+from onebit.streams.adaptive import LearnerView
 
 __all__ = [
-    "AdaptiveStream",
     "Challenge",
     "HardSequence",
     "IgnorantAdversary",
-    "LearnerView",
     "Packing",
     "bandit_sequence",
     "full_information_sequence",
@@ -59,31 +56,6 @@ _MOST_NUMBERS = 250_000_000
 _BLOCK = 128
 # The labels of the two phases of the adversary of ignorant learners.
 _FIRST, _SECOND = 0, 1
-
-
-class LearnerView(NamedTuple):
-    """What an adaptive stream may see of a learner: its distribution, never its random numbers."""
-
-    round: int
-    probabilities: Callable[[npt.ArrayLike], Floats]
-    """The probability of every class for given features, without side effects."""
-
-
-@runtime_checkable
-class AdaptiveStream(Protocol):
-    """A stream that chooses each example by the learner's probabilities, before the guess is drawn.
-
-    ``onebit.play(learner, stream)`` plays it. `next` returns None when the game is over. A stream is used once; make
-    another for another game.
-    """
-
-    classes: Any
-    """The labels, or how many."""
-    n_features: int
-
-    def next(self, learner: LearnerView) -> tuple[npt.ArrayLike, Any] | None:
-        """Return the next features and their label, or None at the end."""
-        ...
 
 
 @dataclass(frozen=True)
