@@ -14,9 +14,8 @@ from in_process import onebit as onebit_command
 from onebit.checks.problems import noisy_problem
 from onebit.cli import app
 from onebit.cli.evaluate import describe_log
-from onebit.decider.events import Kind
 from onebit.decider.logged_rounds import is_decider, read_decider
-from onebit.decider.tickets import LogError, OwnedError, UnreachableError
+from onebit.decider.tickets import Kind, LogError, OwnedError, UnreachableError
 from onebit.experiments.evaluate import Candidate, evaluate
 from onebit.experiments.evaluate.estimates import known
 from postgres_server import require_server

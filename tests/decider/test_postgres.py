@@ -18,10 +18,9 @@ import onebit
 from onebit.cli.serve import LOG_VARIABLE
 from onebit.cli.serve import command as serve
 from onebit.decider.decider import Decider
-from onebit.decider.events import Event, Kind
 from onebit.decider.log import FORMAT_VERSION, Snapshot
 from onebit.decider.postgres import Database, PostgresLog
-from onebit.decider.tickets import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
+from onebit.decider.tickets import Event, Kind, LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
 from postgres_server import REQUIRED, Server, require_server
 from relay import Relay
 

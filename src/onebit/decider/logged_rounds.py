@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from onebit.decider.events import Event, Kind
 from onebit.decider.log import EventLog
 from onebit.decider.settings import is_database, open_log, settings_of
 from onebit.decider.sqlite import APPLICATION_ID
 from onebit.decider.state import State
-from onebit.decider.tickets import LogError
+from onebit.decider.tickets import Event, Kind, LogError
 from onebit.experiments.evaluate.log import LoggedRounds, logged_rounds
 from onebit.inputs import Rows, SparseRows
 from onebit.reporting.text import grouped

@@ -16,8 +16,7 @@ from onebit.learners import BanditSVM, Learner
 from onebit.learners.saving import from_bytes, to_bytes
 from onebit.typed_json import Trusted, describe, restore
 
-CHANGEABLE = ("deadline", "silence", "exploration_floor", "max_open")
-"""The settings that can be changed later."""
+CHANGEABLE = ("deadline", "silence", "exploration_floor", "max_open")  # the settings that can be changed later
 LATEST_TIME = 32_503_680_000.0  # the year 3000: later times are not in seconds
 
 

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from onebit.streams.table import Table
 
 Made = TypeVar("Made")
-BUNDLED = ("breast_cancer", "digits", "iris", "wine")
-"""Data sets that come with scikit-learn."""
+BUNDLED = ("breast_cancer", "digits", "iris", "wine")  # data sets that come with scikit-learn
 SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "text"),
     ".parquet": "parquet",
@@ -34,8 +33,7 @@ SUFFIXES = {
     ".npz": "npz",
 }
 """What a file is, by its ending."""
-TABLES = ("text", "parquet", "arff")
-"""Files with named columns, of which one is the label."""
+TABLES = ("text", "parquet", "arff")  # files with named columns, of which one is the label
 _ROOM = 4  # times the size of a file: what reading it takes
 _CHUNK = 1 << 20  # bytes that are unpacked at once
 _LONGEST_ERROR = 1000  # letters
