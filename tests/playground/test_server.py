@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from in_process import onebit
-from onebit.commands.playground import listen
+from onebit.cli.playground import listen
 from onebit.decider.calls import LARGEST_BODY
+from onebit.extras import EXTRAS
 from onebit.playground import server
 from onebit.playground.server import NoSuchSessionError, Playground, Sessions
 from onebit.service.gate import PAGE_PARTS
@@ -199,11 +200,11 @@ def test_another_port_is_taken_where_one_is_in_use() -> None:
 
 
 def test_what_is_missing_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.commands.playground._NEEDED", ("starlette", "not_there_at_all"))
+    monkeypatch.setitem(EXTRAS, "serve", ("uvicorn", "not_there_at_all"))
     run = onebit("playground", "--no-browser")
     assert run.returncode == 1
-    assert "not_there_at_all must be installed" in run.stderr
-    assert "pip install 'onebit[serve]'" in run.stderr
+    line = "the playground needs not_there_at_all, which is not installed: pip install 'onebit[serve]'"
+    assert run.stderr == f"error: {line}\n"
     assert onebit("playground", "--port", "99999").returncode == 1
 
 

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("starlette")
 from in_process import onebit
-from onebit.commands.serve import PASSWORD_FILE_VARIABLE, _database
+from onebit.cli.serve import PASSWORD_FILE_VARIABLE, _database
 from onebit.decider.calls import LARGEST_BODY, own_learner
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider

@@ -13,10 +13,9 @@ import msgspec
 from msgspec import UNSET, Meta, Struct
 
 from onebit.decider.decider import Decider
-from onebit.decider.events import Event, Kind
 from onebit.decider.log import to_json
 from onebit.decider.report import report
-from onebit.decider.tickets import Ticket
+from onebit.decider.tickets import Event, Kind, Ticket
 from onebit.encoding import record_from_json
 from onebit.experiments.entries import kernel_names, parse_player
 from onebit.experiments.players import build

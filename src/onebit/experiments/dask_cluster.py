@@ -2,7 +2,6 @@
 
 import gc
 import importlib
-import importlib.util
 import json
 import logging
 import pickle
@@ -21,6 +20,7 @@ from onebit.experiments import dask_worker
 from onebit.experiments.dask_worker import copy_name, pack
 from onebit.experiments.run import CellError
 from onebit.experiments.workers import EnvironmentMismatchError
+from onebit.extras import require_extra
 
 CONNECTING = 30.0  # seconds for a scheduler to answer
 RECONNECTING = 120.0  # seconds for a scheduler that was there to come back: as long as a machine takes to start
@@ -51,8 +51,7 @@ class DaskCluster:
     """
 
     def __init__(self, address: str, say: Callable[[str], None] | None = None) -> None:
-        if importlib.util.find_spec("distributed") is None:
-            raise ValueError("Dask is not installed; install it with: pip install 'onebit[dask]'")
+        require_extra("Dask clusters need", "dask")
         if not address.strip():
             raise ValueError("the address of the Dask scheduler is empty; give one such as tcp://10.0.0.1:8786")
         self.address = address

@@ -12,8 +12,8 @@ from typing import Any
 
 from onebit.decider import calls
 from onebit.decider.decider import Decider
-from onebit.decider.events import Event, Kind
 from onebit.decider.report import Recent, report, share_of
+from onebit.decider.tickets import Event, Kind
 from onebit.service.gate import Problem, problem_of
 from onebit.service.workers import DeciderWorker
 
