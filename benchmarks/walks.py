@@ -108,6 +108,7 @@ def serve(folder: Path) -> tuple[Walk, Walk]:
         decider.guess(_RECORD)
         is_counting.set()
         decider.guess(_RECORD)
+        is_counting.clear()
     server.should_exit = True
     thread.join()
     return serving, deciding

@@ -31,9 +31,6 @@ _MOST_GIB, _MOST_SECONDS = 0.25, 30
 _ONE_AT_A_TIME = threading.Lock()
 
 
-# Pictures.
-
-
 class Picture(NamedTuple):
     """A plane in the space of rows, ``origin + scale · (place @ axes)``; other rows are projected onto it.
 
@@ -97,9 +94,6 @@ def _square(places: Floats) -> tuple[float, float, float, float]:
     left, bottom = (centre - half).tolist()
     right, top = (centre + half).tolist()
     return left, bottom, right, top
-
-
-# Scenes.
 
 
 class Scene(ABC):

@@ -29,9 +29,6 @@ _SHOWN_VALUES, _SHOWN_LETTERS = 200, 4_000  # of the record of one ticket
 _NAME_LETTERS = 80
 
 
-# What pages poll.
-
-
 class Watching:
     """Data of the page of each decider, computed once for all viewers."""
 
@@ -115,9 +112,6 @@ def columns(decider: Decider) -> dict[str, Any]:
         for each in found[:_MOST_SHOWN]
     ]
     return {"columns": listed, "n_more": len(found) - len(listed)}
-
-
-# Tickets.
 
 
 def open_tickets(decider: Decider, older_than: str | None, limit: int) -> dict[str, Any]:
