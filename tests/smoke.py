@@ -12,7 +12,7 @@ def main() -> None:
     """Play a round and a stream, and ask the command line."""
     assert Path(onebit.__file__).is_relative_to(sys.prefix), f"{onebit.__file__} is not the installed one"
     assert files(onebit).joinpath("py.typed").is_file(), "py.typed is missing: type checkers would not look"
-    assert files(onebit.__name__ + ".reproduce").joinpath("published_curves.csv").is_file(), "a table is missing"
+    assert files(onebit.__name__ + ".experiments").joinpath("published_curves.csv").is_file(), "a table is missing"
     package = files(onebit.__name__)
     for page in ("service/page_parts/vendor/NOTICE", "playground/page/index.html", "service/page/index.html"):
         assert package.joinpath(page).is_file(), f"{page} is missing"

@@ -15,9 +15,9 @@ import pytest
 from in_process import onebit
 from onebit.commands.compare import Request, compare_command
 from onebit.experiments import CellError, Spec, vowpal_wabbit
-from onebit.experiments.compare_figures import drawings, shown
 from onebit.experiments.comparison import RUNS, Comparison, Outcome, run_comparison
 from onebit.experiments.entries import enter
+from onebit.experiments.figures import drawings, shown
 from onebit.experiments.games import make_rounds
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.playing import play

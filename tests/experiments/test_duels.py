@@ -15,8 +15,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import onebit
-from onebit.experiments.duel_figures import draw_duel, draw_growth
 from onebit.experiments.duels import DuelRow, contestants, duel, duel_by_dimension, is_ignorant, write_duel
+from onebit.experiments.figures import draw_duel, draw_growth
 from onebit.learners import all_learners
 from onebit.streams.adversaries import one_example_sequence
 

@@ -13,8 +13,16 @@ from in_process import onebit
 from onebit.commands.league import LeagueRequest, _league, league_command
 from onebit.experiments.comparison import run_comparison
 from onebit.experiments.entries import enter
-from onebit.experiments.league import League, every_learner, league_sources, play_league, whole_field, with_diagonals
-from onebit.experiments.league_report import Results, intro
+from onebit.experiments.league import (
+    League,
+    Results,
+    every_learner,
+    intro,
+    league_sources,
+    play_league,
+    whole_field,
+    with_diagonals,
+)
 from onebit.experiments.players import player_from
 from onebit.experiments.statistics import standings
 from onebit.learners import Banditron, NearestNeighbor, UniformGuess, all_learners

@@ -14,8 +14,8 @@ from onebit.experiments.comparison import RUNS, Outcome
 from onebit.experiments.entries import Entry
 from onebit.experiments.grid import Spec
 from onebit.experiments.league import RUNS as LEAGUE_RUNS
+from onebit.experiments.league import verdict_in_words
 from onebit.experiments.league_figures import pareto, spots
-from onebit.experiments.league_report import verdict_in_words
 from onebit.experiments.statistics import (
     compare,
     critical_difference,

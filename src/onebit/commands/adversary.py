@@ -7,8 +7,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from onebit.experiments.duel_figures import draw_duel, draw_growth
 from onebit.experiments.duels import DuelRow, duel, duel_by_dimension, paper_adversaries, short_name, write_duel
+from onebit.experiments.figures import draw_duel, draw_growth
 from onebit.inputs import check_integer
 from onebit.reporting.console import on_screen, prepare_folder, say_where
 from onebit.reporting.figures import save

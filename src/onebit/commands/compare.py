@@ -9,9 +9,9 @@ from rich.console import Console
 from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.commands.workers import executor_for
 from onebit.experiments.compare import comparison_table, tally_tables, write_report, write_tables
-from onebit.experiments.compare_figures import drawings
 from onebit.experiments.comparison import ROUNDS, RUNS, Comparison, run_comparison, settle_in_hindsight
 from onebit.experiments.entries import DEFAULT_ENTRIES, Entry, check_distinct, enter, rival_entries
+from onebit.experiments.figures import drawings
 from onebit.experiments.players import PATIENCE
 from onebit.experiments.statistics import compare, tally
 from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where

@@ -12,10 +12,9 @@ from onebit.commands.what_was_read import reading_words, say_what_was_read
 from onebit.decider.settings import has_password, is_database
 from onebit.experiments.entries import parse_player
 from onebit.experiments.evaluate.answer_rates import describe_answers
-from onebit.experiments.evaluate.figures import drawings
 from onebit.experiments.evaluate.log import RIGHT, USUAL, WRONG, LogColumns, LoggedRounds, read_log
-from onebit.experiments.evaluate.replay import HEARS, Candidate, evaluate
-from onebit.experiments.evaluate.report import print_tables, write_report, write_table
+from onebit.experiments.evaluate.replay import HEARS, Candidate, evaluate, print_tables, write_report, write_table
+from onebit.experiments.figures import evaluation_drawings
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_seed
 from onebit.learners import load
@@ -101,7 +100,7 @@ def evaluate_command(request: EvaluateRequest) -> None:
             on_progress=show,
         )
     write_table(request.out / "evaluate.csv", rows)
-    figures = draw_files(drawings(rows), request.out)
+    figures = draw_files(evaluation_drawings(rows), request.out)
     details = {
         "Log": log.name,
         "Read": in_lines(about),

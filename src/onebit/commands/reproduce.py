@@ -6,8 +6,7 @@ from rich.console import Console
 
 from onebit.commands.workers import executor_for
 from onebit.experiments.comparison import Comparison, run_comparison
-from onebit.experiments.reproduce.figures import drawings
-from onebit.experiments.reproduce.paper import (
+from onebit.experiments.paper import (
     PAPER_ROUNDS,
     PAPER_RUNS,
     QUICK_ROUNDS,
@@ -19,6 +18,7 @@ from onebit.experiments.reproduce.paper import (
     write_report,
     write_summary,
 )
+from onebit.experiments.paper_figures import drawings
 from onebit.reporting.console import prepare_folder, print_table, progress_bar, say_where
 from onebit.reporting.figures import draw_files
 from onebit.reporting.text import grouped

@@ -1,6 +1,5 @@
 """The report of a comparison: CSV files, tables for the screen, and a page."""
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -23,7 +22,7 @@ COMPARISON_COLUMNS = (
     *("p", "p_adjusted", "verdict", "remark"),
 )
 _INTRO = (
-    "Each round a learner is shown a row, names its label and hears only whether it was right; a learner that is "
+    "Each round a learner is shown a row, names its label and learns only whether it was right; a learner that is "
     "told the label marks how far one could get with full information. All play the same rows in the same order."
 )
 _COLUMNS = ("learner", "mistakes", "rate", "/ told", "p", "verdict", "µs/round", "remark")
@@ -91,7 +90,6 @@ def tally_tables(rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseli
 
 def _cells(row: ComparisonRow) -> list[str | Cell]:
     outcome = row.outcome
-    time = outcome.microseconds_per_round
     return [
         outcome.entry.shown,
         with_error(outcome.mean, outcome.standard_error),
@@ -99,8 +97,7 @@ def _cells(row: ComparisonRow) -> list[str | Cell]:
         fixed(row.ratio, ".2f"),
         fixed(row.p_adjusted, ".2g"),
         Cell(row.verdict, _KINDS.get(row.verdict, "")),
-        # Nothing where no run's time is known, as in a store that was damaged.
-        "" if math.isnan(time) else grouped(time, 1),
+        grouped(outcome.microseconds_per_round, 1),
         outcome.remark,
     ]
 
@@ -158,7 +155,5 @@ def _datasets(rows: Sequence[ComparisonRow]) -> list[str]:
 
 
 def _dataset_table(rows: Sequence[ComparisonRow]) -> Table:
-    first = rows[0].outcome
-    return Table(
-        _COLUMNS, [_cells(row) for row in rows], f"{first.dataset}: {grouped(first.rounds[-1])} rounds", (), _STYLES
-    )
+    title = f"{rows[0].outcome.dataset}: {grouped(rows[0].outcome.rounds[-1])} rounds"
+    return Table(_COLUMNS, [_cells(row) for row in rows], title, (), _STYLES)

@@ -1,7 +1,7 @@
 """Every learner against every adversary: the mistakes they make beside those they cannot avoid.
 
 `duel` plays the constructions of `onebit.streams.adversaries` and returns a table; `duel_by_dimension` plays Theorem
-24's in more and more dimensions. The pictures are in `onebit.experiments.duel_figures`.
+24's in more and more dimensions. The pictures are in `onebit.experiments.figures`.
 """
 
 import math

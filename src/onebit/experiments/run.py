@@ -62,13 +62,6 @@ class WorkerWarning(UserWarning):
     """A worker died, and what it was playing is played again."""
 
 
-class InWorkerError(Exception):
-    """Shows the worker's own traceback."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0]}"
-
-
 class Executor(Protocol):
     """Where batches are played: anything that calls functions in other processes, here or on other machines.
 
@@ -126,7 +119,12 @@ def run(
             on_progress(len(finished), len(wanted))
         if not todo:
             return
-        with _Signals() as signals, run_folder(), _place_to_play(executor, n_jobs) as chosen:
+        place: AbstractContextManager[Executor]
+        if executor is not None:
+            place = nullcontext(executor)
+        else:
+            place = InThisProcess() if n_jobs == 1 else LocalProcesses(n_jobs)
+        with _Signals() as signals, run_folder(), place as chosen:
             for cell, played in _Schedule(chosen, play_batch, todo, n_jobs, on_failure).results(signals):
                 if played is not None:
                     # At once, so that this cell need never be played again.
@@ -134,12 +132,6 @@ def run(
                 finished.add(cell.key)
                 if on_progress is not None:
                     on_progress(len(finished), len(wanted))
-
-
-def _place_to_play(executor: Executor | None, n_jobs: int) -> AbstractContextManager[Executor]:
-    if executor is not None:
-        return nullcontext(executor)
-    return InThisProcess() if n_jobs == 1 else LocalProcesses(n_jobs)
 
 
 def _sound(store: Store, wanted: dict[str, Cell]) -> set[str]:
@@ -167,11 +159,10 @@ def check_jobs(jobs: int | None, name: str = "jobs") -> int:
 
 
 class _Task(NamedTuple):
-    """The cells of a batch that are still to be played."""
+    """The cells of a batch that are still to be played, and the seconds that its next slice may take (0: one cell)."""
 
     cells: tuple[Cell, ...]
     seconds: float = _SLICE
-    """How long its next slice may take; 0 to play one cell."""
 
 
 class _Terminated(KeyboardInterrupt):
@@ -243,12 +234,7 @@ class _Schedule:
     """Submits batches slice by slice, never more at once than there are workers, and yields every cell once."""
 
     def __init__(
-        self,
-        executor: Executor,
-        play_batch: PlayBatch,
-        todo: list[Batch],
-        n_jobs: int,
-        on_failure: OnFailure | None,
+        self, executor: Executor, play_batch: PlayBatch, todo: list[Batch], n_jobs: int, on_failure: OnFailure | None
     ) -> None:
         self._executor, self._play_batch, self._n_jobs, self._on_failure = executor, play_batch, n_jobs, on_failure
         self._run = secrets.token_hex(8)
@@ -264,7 +250,8 @@ class _Schedule:
             while (self._waiting or self._playing) and self._error is None:
                 with signals.allowed():
                     n_workers = getattr(self._executor, "n_workers", self._n_jobs)
-                self._submit(n_workers)
+                while self._waiting and len(self._playing) < n_workers:
+                    self._submit(self._waiting.popleft())
                 # Stored while the workers go on.
                 yield from arrived
                 with signals.allowed():
@@ -277,16 +264,13 @@ class _Schedule:
         if self._error is not None:
             raise self._error
 
-    def _submit(self, n_workers: int) -> None:
-        while self._waiting and len(self._playing) < n_workers:
-            task = self._waiting.popleft()
-            batch = Batch(task.cells[0].stream, task.cells[0].seed, task.cells)
-            only_for: Callable[[Batch], PlayBatch] | None = getattr(self._play_batch, "only_for", None)
-            play = self._play_batch if only_for is None else only_for(batch)
-            is_here = isinstance(self._executor, (InThisProcess, LocalProcesses))
-            needs = None if is_here else needs_of(play, batch)
-            future = self._executor.submit(play_slice, self._run, needs, play, batch, task.seconds)
-            self._playing[future] = task
+    def _submit(self, task: _Task) -> None:
+        batch = Batch(task.cells[0].stream, task.cells[0].seed, task.cells)
+        only_for: Callable[[Batch], PlayBatch] | None = getattr(self._play_batch, "only_for", None)
+        play = self._play_batch if only_for is None else only_for(batch)
+        is_here = isinstance(self._executor, (InThisProcess, LocalProcesses))
+        needs = None if is_here else needs_of(play, batch)
+        self._playing[self._executor.submit(play_slice, self._run, needs, play, batch, task.seconds)] = task
 
     def _wait(self) -> "set[Future[Slice]]":
         if isinstance(self._executor, InThisProcess):
@@ -298,28 +282,27 @@ class _Schedule:
     def _take(self, future: "Future[Slice]") -> Iterator[tuple[Cell, Played | None]]:
         task = self._playing.pop(future)
         try:
-            played, failure = future.result()
-            for packed in played:
-                yield task.cells[0], _unpacked(task.cells[0], packed)
+            played, reason, trace = future.result()
+            for cell, packed in zip(task.cells, played, strict=False):
+                yield cell, _unpacked(cell, packed)
                 task = task._replace(cells=task.cells[1:])
-            if failure is not None:
-                yield from self._fail(task.cells[0], failure)
-                task = task._replace(cells=task.cells[1:])
+            if reason:
+                cell, task = task.cells[0], task._replace(cells=task.cells[1:])
+                if self._on_failure is None:
+                    error = CellError(f"{cell.label} failed with {reason}")
+                    error.add_note(trace)
+                    raise error
+                self._on_failure(cell, reason)
+                yield cell, None
             self._wait_again(task)
         except CancelledError:
             self._wait_again(task)
-        except BrokenExecutor as error:
-            self._count_death(task, str(error))
-        except CellError as error:
-            self._error = error
-        except Exception as error:
-            self._error = CellError(f"{task.cells[0].label} failed with {type(error).__name__}: {error}")
-
-    def _fail(self, cell: Cell, failure: "Failure") -> Iterator[tuple[Cell, None]]:
-        if self._on_failure is None:
-            raise CellError(f"{cell.label} failed with {failure.reason}") from InWorkerError(failure.traceback)
-        self._on_failure(cell, failure.reason)
-        yield cell, None
+        except BrokenExecutor as broken:
+            self._count_death(task, str(broken))
+        except CellError as failed:
+            self._error = failed
+        except Exception as other:
+            self._error = CellError(f"{task.cells[0].label} failed with {type(other).__name__}: {other}")
 
     def _wait_again(self, task: _Task) -> None:
         # First: a worker has its rounds ready.
@@ -373,18 +356,12 @@ class InThisProcess:
         _OPEN.close()
 
 
-class Failure(NamedTuple):
-    """Why a cell could not be played."""
-
-    reason: str
-    traceback: str
-
-
 class Slice(NamedTuple):
-    """What a task gives: the cells that were played, pickled, and a failure of the one after them."""
+    """What a task gives: the cells that were played, pickled, and why the one after them failed, with the traceback."""
 
     played: list[bytes]
-    failure: Failure | None = None
+    failure: str = ""
+    traceback: str = ""
 
 
 class _OpenBatch(threading.local):
@@ -392,11 +369,6 @@ class _OpenBatch(threading.local):
 
     key: tuple[str, ...] = ()
     results: Iterator[Played] = iter(())
-
-    def open(self, key: tuple[str, ...], play_batch: PlayBatch, batch: Batch) -> None:
-        if self.key != key:
-            self.close()
-            self.results = _started_late(play_batch, batch)
 
     def close(self) -> None:
         self.key, self.results = (), iter(())
@@ -409,14 +381,16 @@ def play_slice(run: str, needs: Needs | None, play_batch: PlayBatch, batch: Batc
     """Play cells of a batch, in order, until so many seconds have passed, one fails, or none is left."""
     if needs is not None:
         check_environment(needs)
-    _OPEN.open((run, *(cell.key for cell in batch.cells)), play_batch, batch)
+    if _OPEN.key != (run, *(cell.key for cell in batch.cells)):
+        _OPEN.close()
+        _OPEN.results = _started_late(play_batch, batch)
     played: list[bytes] = []
     start = time.monotonic()
     try:
         # One thread: sums in another order round differently.
         with threadpool_limits(limits=1):
             for cell in batch.cells:
-                played.append(_pickled(_next(cell, _OPEN.results)))
+                played.append(_play_next(cell, _OPEN.results))
                 if time.monotonic() - start >= seconds:
                     break
             left = batch.cells[len(played) :]
@@ -426,9 +400,8 @@ def play_slice(run: str, needs: Needs | None, play_batch: PlayBatch, batch: Batc
     except (Exception, SystemExit) as error:
         _OPEN.close()
         # After the last cell it is that cell's failure.
-        return Slice(
-            played[: len(batch.cells) - 1], Failure(f"{type(error).__name__}: {error}", traceback.format_exc())
-        )
+        reason = f"{type(error).__name__}: {error}"
+        return Slice(played[: len(batch.cells) - 1], reason, traceback.format_exc())
     _OPEN.key = (run, *(cell.key for cell in left))
     return Slice(played)
 
@@ -438,7 +411,7 @@ def _started_late(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
     yield from play_batch(batch)
 
 
-def _next(cell: Cell, results: Iterator[Played]) -> Played:
+def _play_next(cell: Cell, results: Iterator[Played]) -> bytes:
     played = next(results, None)
     if played is None:
         raise ValueError("play_batch ended before it")
@@ -446,10 +419,6 @@ def _next(cell: Cell, results: Iterator[Played]) -> Played:
         raise ValueError(f"play_batch must keep the order of its cells, but yielded {played.cell.label}")
     if not isinstance(played.result, Result):
         raise TypeError(f"play_batch must yield a Result, but yielded {played.result!r}")
-    return played
-
-
-def _pickled(played: Played) -> bytes:
     try:
         return pickle.dumps(played)
     except Exception as error:

@@ -111,12 +111,14 @@ def _quoted(word: str) -> str:
     return f"$'{''.join(pieces)}'"
 
 
-def grouped(number: float, digits: int = 0) -> str:
-    """Return a number with its thousands separated by a space, as in every table, figure and text.
+def grouped(number: float | None, digits: int = 0) -> str:
+    """Return a number with its thousands separated by a space, as everywhere; nothing for None and NaN.
 
     >>> grouped(5_000_000), grouped(1234.56, 1)
     ('5 000 000', '1 234.6')
     """
+    if number is None or math.isnan(number):
+        return ""
     # As a decimal number is rounded: 7.35 in binary is a little less, and would be 7.3.
     exact = Decimal(repr(float(number))) if digits else number
     return f"{exact:,.{digits}f}".replace(",", " ")

@@ -4,9 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onebit.experiments import paper
 from onebit.experiments.comparison import Outcome, run_comparison
-from onebit.experiments.reproduce import paper
-from onebit.experiments.reproduce.paper import (
+from onebit.experiments.paper import (
     DATASETS,
     PAPER_ROUNDS,
     STREAMS,

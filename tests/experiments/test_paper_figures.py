@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onebit.experiments import paper_figures
 from onebit.experiments.comparison import Outcome
 from onebit.experiments.entries import Entry
+from onebit.experiments.paper import CITATION, PAPER_ROUNDS, contestants, summarize, write_report
+from onebit.experiments.paper_figures import drawings, sample
 from onebit.experiments.players import build
-from onebit.experiments.reproduce import figures as paper_figures
-from onebit.experiments.reproduce.figures import drawings, sample
-from onebit.experiments.reproduce.paper import CITATION, PAPER_ROUNDS, contestants, summarize, write_report
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
 from onebit.playing import play
@@ -89,7 +89,7 @@ def test_drawing_again_gives_the_same_bytes(outcomes: list[Outcome], figures: li
 
 
 def test_package_does_not_load_matplotlib() -> None:
-    code = "import sys, onebit, onebit.experiments.reproduce.paper; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, onebit, onebit.experiments.paper; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -78,7 +78,7 @@ CITATION = (
 _KINDS = {"agrees": "good", "explained": "known", "unexplained": "bad"}
 _INTRO = (
     "Two streams of three classes, one strongly and one weakly separable, played by the paper's algorithms. A learner "
-    "names a label each round and hears only whether it was right."
+    "names a label each round and learns only whether it was right."
 )
 _MISTAKES = (
     "Mean number of mistakes after the last round ± its standard error (a single run has none), and the least and the "
@@ -133,7 +133,7 @@ def published_curves() -> dict[tuple[str, str], Curve]:
     336.8
     """
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    text = files("onebit.experiments.reproduce").joinpath("published_curves.csv").read_text(encoding="utf-8")
+    text = files("onebit.experiments").joinpath("published_curves.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):
         points.setdefault((row["dataset"], row["learner"]), []).append(
             (float(row["round"]), float(row["mean_mistakes"]))
@@ -178,23 +178,24 @@ class SummaryRow:
 
 def summarize(outcomes: Iterable[Outcome]) -> list[SummaryRow]:
     """Return one row per outcome, in their order."""
-    return [_row(outcome) for outcome in outcomes]
-
-
-def _row(outcome: Outcome) -> SummaryRow:
-    in_paper = published_mistakes(outcome.dataset, outcome.entry.key)
-    is_comparable = int(outcome.rounds[-1]) == PAPER_ROUNDS
-    return SummaryRow(
-        dataset=outcome.dataset,
-        learner=outcome.entry.key,
-        parameters=parameters(build(outcome.entry.spec)),
-        mean=outcome.mean,
-        standard_error=outcome.standard_error,
-        minimum=int(outcome.final.min()),
-        maximum=int(outcome.final.max()),
-        published=in_paper if is_comparable else None,
-        remark=_remark(outcome, in_paper, is_comparable),
-    )
+    rows = []
+    for outcome in outcomes:
+        in_paper = published_mistakes(outcome.dataset, outcome.entry.key)
+        is_comparable = int(outcome.rounds[-1]) == PAPER_ROUNDS
+        rows.append(
+            SummaryRow(
+                dataset=outcome.dataset,
+                learner=outcome.entry.key,
+                parameters=parameters(build(outcome.entry.spec)),
+                mean=outcome.mean,
+                standard_error=outcome.standard_error,
+                minimum=int(outcome.final.min()),
+                maximum=int(outcome.final.max()),
+                published=in_paper if is_comparable else None,
+                remark=_remark(outcome, in_paper, is_comparable),
+            )
+        )
+    return rows
 
 
 def parameters(learner: Learner) -> str:
@@ -269,7 +270,7 @@ def summary_table(rows: list[SummaryRow], n_runs: int) -> Table:
     lines = [
         [
             *(row.dataset, row.learner, with_error(row.mean, row.standard_error)),
-            *(grouped(row.minimum), grouped(row.maximum), "" if row.published is None else grouped(row.published)),
+            *(grouped(row.minimum), grouped(row.maximum), grouped(row.published)),
         ]
         for row in rows
     ]
@@ -280,10 +281,7 @@ def summary_table(rows: list[SummaryRow], n_runs: int) -> Table:
 def write_report(
     path: Path, outcomes: list[Outcome], rows: list[SummaryRow], figures: list[FigureFile], details: Mapping[str, str]
 ) -> None:
-    """Write the page: what was run, the table beside the published numbers, every figure, how to run it again.
-
-    The details come after the rounds and runs that are always there; "Command" is what to type to get the same results.
-    """
+    """Write the page: what was run, the table beside the published numbers, every figure, how to run it again."""
     rounds, n_runs = int(outcomes[0].rounds[-1]), len(outcomes[0].mistakes)
     facts = {
         "Rounds": grouped(rounds),
@@ -291,27 +289,24 @@ def write_report(
         "Command": f"onebit reproduce --rounds {rounds} --runs {n_runs}",
     }
     run, listed, _, command = what_was_run({**facts, **details})
+    # Mistakes of a shorter game are not a share of a longer one's: curves flatten.
+    size = "As many rounds as in the paper: the numbers can be compared."
+    if rounds != PAPER_ROUNDS:
+        size = (
+            f"This run has {grouped(rounds)} rounds where the paper has {grouped(PAPER_ROUNDS)}: "
+            "its numbers cannot be compared with the published ones, which are left out of the table."
+        )
     titles = {outcome.entry.key: outcome.entry.shown for outcome in outcomes}
     tables = [_table(name, rows, titles) for name in DATASETS if any(row.dataset == name for row in rows)]
     has_published = any(row.published is not None for row in rows)
     blocks: list[Block] = [
-        *(f"{_INTRO} {_about_size(rounds)}", run, listed),
+        *(f"{_INTRO} {size}", run, listed),
         *section("Mistakes", f"{_MISTAKES} {_VERDICTS}" if has_published else _MISTAKES, *tables),
         *section("Figures", *figures),
         *section("How to reproduce it", command, "The same seed, rounds, runs and version give the same numbers."),
         *section("Sources", CITATION, _SOURCES),
     ]
     write_page(path, "Bandit multiclass linear classification: the experiments, reproduced", blocks)
-
-
-def _about_size(rounds: int) -> str:
-    # Mistakes of a shorter game are not a share of a longer one's: curves flatten.
-    if rounds == PAPER_ROUNDS:
-        return "As many rounds as in the paper: the numbers can be compared."
-    return (
-        f"This run has {grouped(rounds)} rounds where the paper has {grouped(PAPER_ROUNDS)}: "
-        "its numbers cannot be compared with the published ones, which are left out of the table."
-    )
 
 
 def _table(dataset: str, rows: list[SummaryRow], titles: dict[str, str]) -> Table:
@@ -321,7 +316,7 @@ def _table(dataset: str, rows: list[SummaryRow], titles: dict[str, str]) -> Tabl
             row.parameters,
             with_error(row.mean, row.standard_error),
             f"{grouped(row.minimum)} to {grouped(row.maximum)}",
-            "" if row.published is None else grouped(row.published),
+            grouped(row.published),
             fixed(row.mean / row.published if row.published else None, ".2f"),
             Cell(row.remark, next((_KINDS[word] for word in _KINDS if row.remark.startswith(word)), "")),
         ]

@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
-from onebit.experiments.compare_figures import shown
 from onebit.experiments.comparison import Outcome
 from onebit.experiments.entries import Entry
+from onebit.experiments.figures import shown
+from onebit.experiments.paper import DATASETS, STREAMS, contestants, published_curves, published_learner
 from onebit.experiments.players import build
-from onebit.experiments.reproduce.paper import DATASETS, STREAMS, contestants, published_curves, published_learner
 from onebit.inputs import Floats, Integers
 from onebit.kernels import as_kernel
 from onebit.learners import BanditPerceptron
@@ -129,8 +129,7 @@ def draw_data_sets(seed: int) -> Figure:
             _as_plane(axes, _DISC)
             axes.set_title(title)
             _scatter(axes, *sample(dataset, _N_SHOWN, seed), s=5)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, markerscale=3)
+        style.legend_below(figure, panels[0].get_legend_handles_labels()[0], 3, markerscale=3)
     return figure
 
 
@@ -164,8 +163,6 @@ def _scatter(axes: Axes, X: Floats, y: Integers, **looks: Any) -> None:
 
 
 class _Line(NamedTuple):
-    """One line of a figure, ours or the paper's."""
-
     who: Entry
     rounds: Floats
     mean: Floats
@@ -199,9 +196,8 @@ def curves_caption(outcomes: list[Outcome], dataset: str, is_log: bool) -> str:
 def draw_curves(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
     """Draw the mistakes of all entries on a data set, beside the published curves.
 
-    The linear figure has two panels: the paper's own range, in which the best learners look like zero, and below it the
-    bottom of that plot, enlarged until they can be seen. The legend has the order in which the lines end; the published
-    curves are grey, behind ours. Bands are ± 1 standard error.
+    The linear figure has two panels: the paper's own range, and its bottom, enlarged until the best learners can be
+    seen. The legend has the order in which the lines end.
     """
     lines = _lines(outcomes, dataset, is_log)
     low = [line for line in lines if line.who.key in _LOW[dataset]]
@@ -359,12 +355,7 @@ def regions(outcome: Outcome, X: Floats) -> Integers:
 
 
 def draw_regions(outcomes: list[Outcome], seed: int) -> Figure:
-    """Draw one contestant's regions, a panel for each data set it played.
-
-    The disc of radius 1/√2 is coloured by the guess of the first run, the third feature held at 1/√2. Points where no
-    class has a score of at least 0 are left white and hatched, for the bandit perceptrons only. A sample of the
-    stream lies on top; the dashed rays at ±15° and 180° are where the two best entries of Wx tie.
-    """
+    """Draw one contestant's regions, a panel for each data set it played, the third feature held at 1/√2."""
     with style.looks():
         figure, panels = style.new_figure(1, len(outcomes), 4.7)
         for axes, outcome in zip(panels, outcomes, strict=True):
@@ -382,7 +373,7 @@ def draw_regions(outcomes: list[Outcome], seed: int) -> Figure:
         handles.append(Line2D([], [], color=INK, linestyle=_DASHED, linewidth=1.3, label="true boundary"))
         if _leaves_unclaimed(outcomes[0]):
             handles.append(Patch(facecolor="white", edgecolor="#8C8C8C", hatch="////", label="no class claims it"))
-        figure.legend(handles=handles, loc="outside lower center", ncols=3, columnspacing=1.2)
+        style.legend_below(figure, handles, 3)
     return figure
 
 
