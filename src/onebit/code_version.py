@@ -43,16 +43,13 @@ class _Import(NamedTuple):
 
     module: str
     name: str
-    bound: str
-    """What the importing module calls it; "*" if it has no one name."""
+    bound: str  # what the importing module calls it; "*" if it has no one name
 
 
 class _Module(NamedTuple):
-    digest: str
-    """Of the code without comments and docstrings."""
+    digest: str  # of the code without comments and docstrings
     imports: tuple[_Import, ...] = ()
-    fault: str = ""
-    """Why it cannot be parsed; its digest is that of its bytes then."""
+    fault: str = ""  # why it cannot be parsed; its digest is that of its bytes then
 
 
 def code_version(modules: Iterable[str]) -> str:
@@ -79,9 +76,6 @@ def reachable(*roots: str) -> set[str]:
     """Return the modules that these import, directly or not, and these themselves.
 
     Followed are onebit, the root's own package, and whatever is neither installed nor of the standard library.
-
-    >>> sorted(reachable("onebit.engine.randomness"))
-    ['onebit.engine.jit', 'onebit.engine.randomness']
     """
     found: set[str] = set()
     todo: list[str] = []

@@ -9,22 +9,13 @@ from typing import Any
 
 
 def is_import_path(text: str) -> bool:
-    """Return whether a text has the form ``package.module:name``.
-
-    >>> is_import_path("mypackage.mine:EpsPerceptron"), is_import_path("gaussian:0.5")
-    (True, False)
-    """
+    """Say whether a text has the form ``package.module:name``."""
     module, _, name = text.partition(":")
     return name.isidentifier() and all(part.isidentifier() for part in module.split("."))
 
 
 def import_path_of(thing: Any) -> str:
-    """Return where another process finds a class or function, or raise ValueError if it cannot.
-
-    >>> from fractions import Fraction
-    >>> import_path_of(Fraction)
-    'fractions:Fraction'
-    """
+    """Return where another process finds a class or function, or raise ValueError if it cannot."""
     name = getattr(thing, "__qualname__", repr(thing))
     module = getattr(thing, "__module__", None)
     # A spawned worker starts without the objects of a session or of a function's body: it can only import.
@@ -38,11 +29,7 @@ def import_path_of(thing: Any) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a question that names the nearest of ours, or nothing if none is near.
-
-    >>> did_you_mean("bandit_svm", ["BanditSVM", "Banditron"]), did_you_mean("forest", ["BanditSVM"])
-    ('. Did you mean BanditSVM?', '')
-    """
+    """Return a question that names the nearest of ours, or nothing if none is near."""
     plain = {ours.lower().replace("_", ""): ours for ours in known}
     near = difflib.get_close_matches(name.lower().replace("_", ""), plain, n=1)
     return f". Did you mean {plain[near[0]]}?" if near else ""

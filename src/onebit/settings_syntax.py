@@ -8,11 +8,7 @@ _WORDS: dict[str, Value] = {"true": True, "false": False, "none": None}
 
 
 def read_value(text: str) -> Value:
-    """Read a value: a truth value, none, a number, or else the text itself.
-
-    >>> read_value("true"), read_value("3"), read_value("3.0"), read_value("auto")
-    (True, 3, 3.0, 'auto')
-    """
+    """Read a value: a truth value, none, a number, or else the text itself."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     # A whole number stays one: 1 and 1.0 are different settings, and a degree must be an int.

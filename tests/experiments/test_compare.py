@@ -18,7 +18,7 @@ from onebit.experiments import CellError, Spec, vowpal_wabbit
 from onebit.experiments.comparison import RUNS, Comparison, Outcome, run_comparison
 from onebit.experiments.entries import enter
 from onebit.experiments.figures import drawings, shown
-from onebit.experiments.games import make_rounds
+from onebit.experiments.players import make_rounds
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.playing import play
 from onebit.reporting.figures import draw_files

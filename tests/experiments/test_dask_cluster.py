@@ -27,7 +27,7 @@ from onebit.experiments.comparison import Comparison, PlayComparison
 from onebit.experiments.dask_cluster import ClusterError, DaskCluster, pack, unpack
 from onebit.experiments.entries import enter
 from onebit.experiments.grid import batches
-from onebit.experiments.workers import needs_of
+from onebit.experiments.run import needs_of
 from onebit.streams.sources import find_sources
 
 FOLDER = Path(__file__).parent
@@ -450,7 +450,7 @@ def test_only_the_data_set_of_a_batch_travels_with_it(tmp_path: Path) -> None:
     todo = batches(comparison.cells())
     travelling = [[path.name for path in pack(play.only_for(batch), batch)[1].values()] for batch in todo]
     assert travelling == [["a.csv"], ["a.csv"], ["b.csv"], ["b.csv"]]
-    assert needs_of(play.only_for(todo[0]), todo[0]).modules == ("onebit.experiments.games",)
+    assert needs_of(play.only_for(todo[0]), todo[0]).modules == ("onebit.experiments.players",)
 
 
 def test_without_dask_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

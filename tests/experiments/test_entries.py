@@ -3,7 +3,15 @@ from pathlib import Path
 import pytest
 
 from onebit.experiments import vowpal_wabbit
-from onebit.experiments.entries import DEFAULT_ENTRIES, check_distinct, enter, rival_entries
+from onebit.experiments.entries import (
+    DEFAULT_ENTRIES,
+    check_distinct,
+    enter,
+    kernel_names,
+    parse_kernel,
+    parse_player,
+    rival_entries,
+)
 from onebit.experiments.grid import Spec
 from onebit.experiments.players import Player, PlayerTrace
 from onebit.inputs import Integers
@@ -77,3 +85,20 @@ def test_a_rival_is_named_by_import_path(tmp_path: Path, monkeypatch: pytest.Mon
         rival_entries(["others:two", "others:absent"])
     with pytest.raises(ValueError, match="rival others:three: the module others has no 'three'"):
         rival_entries(["others:three"])
+
+
+def test_example_of_parse_player() -> None:
+    assert parse_player("Banditron:exploration=0.1").spec.label == "Banditron(exploration=0.1, kernel=None)"
+    with pytest.raises(ValueError, match="Banditron\\ has\\ no\\ setting\\ 'rate';\\ it\\ has\\ exploration,\\ kernel"):
+        parse_player("Banditron:rate=0.1")
+
+
+def test_example_of_parse_kernel() -> None:
+    assert (
+        repr((parse_kernel("gaussian:0.5"), parse_kernel("Polynomial:degree=3,normalize=true")))
+        == "(Gaussian(width=0.5), Polynomial(degree=3, normalize=True))"
+    )
+
+
+def test_example_of_kernel_names() -> None:
+    assert kernel_names()[:2] == ["gaussian:WIDTH", "laplace:SHARPNESS"]

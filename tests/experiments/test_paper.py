@@ -178,3 +178,21 @@ def test_curves_file_matches_numpy(tmp_path: Path) -> None:
         assert float(line["mean"]) == pytest.approx(sum(column) / 3)
         assert float(line["standard_error"]) == pytest.approx(np.std(column, ddof=1) / 3**0.5)
         assert (int(line["min"]), int(line["max"])) == (min(column), max(column))
+
+
+def test_example_of_published_curves() -> None:
+    _, mistakes = published_curves()["strong", "perceptron-linear"]
+    assert float(mistakes[-1]) == 336.8
+
+
+def test_example_of_published_learner() -> None:
+    assert (published_learner("algorithm-2"), published_learner("multiclass-perceptron")) == (
+        "perceptron-rational",
+        None,
+    )
+
+
+def test_example_of_parameters() -> None:
+    from onebit.learners import Banditron
+
+    assert parameters(Banditron(0.02, classes=3, seed=7)) == "exploration=0.02"

@@ -10,8 +10,7 @@ import scipy.sparse
 
 from onebit.experiments import vowpal_wabbit
 from onebit.experiments.comparison import Comparison
-from onebit.experiments.games import make_rounds
-from onebit.experiments.players import player_from
+from onebit.experiments.players import make_rounds, player_from
 from onebit.streams.sources import Source
 
 FAKE = """

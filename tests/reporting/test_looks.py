@@ -124,3 +124,9 @@ def test_the_colour_blind_can_tell_the_families_apart() -> None:
     for i, one in enumerate(seen):
         for other in seen[:i]:
             assert np.linalg.norm(one - other) > 0.15
+
+
+def test_example_of_looks_of() -> None:
+    alone = looks_of([Shown("mine", "BanditSVM()")])["mine"]
+    others = looks_of([Shown("a", "Banditron()"), Shown("b", "BanditSVM(kernel=None)"), Shown("c", "BanditSVM()")])
+    assert (others["c"] == alone, others["b"].color == alone.color) == (True, False)

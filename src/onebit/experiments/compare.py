@@ -126,10 +126,7 @@ def write_report(
     figures: Sequence[FigureFile],
     details: Mapping[str, str],
 ) -> None:
-    """Write the page: what was run, who won, every figure and every number.
-
-    Of the details, "Command" is what to type to get the same again, "Baseline" the entry that all are compared with.
-    """
+    """Write the page: what was run ("Command", "Baseline" and other details), every figure and every number."""
     run, facts, again, command = what_was_run(details)
     over_all = (
         f"Wins, ties and losses of each learner against {details['Baseline']} on the single data sets; the geometric "

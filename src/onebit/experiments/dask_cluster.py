@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from onebit.code_version import code_version
-from onebit.experiments.run import CellError
-from onebit.experiments.workers import EnvironmentMismatchError, LocalProcesses
+from onebit.experiments.run import CellError, EnvironmentMismatchError
+from onebit.experiments.workers import LocalProcesses
 from onebit.files import replace_file
 
 CONNECTING = 30.0  # seconds for a scheduler to answer
@@ -289,8 +289,7 @@ class _Worker:
     name: str
     n_threads: int
     is_joined: bool = False
-    refusal: str = ""
-    """Why it may not play."""
+    refusal: str = ""  # why it may not play
     playing: "set[Future[Any]]" = field(default_factory=set)
     files: dict[str, tuple[str, Any]] = field(default_factory=dict)
     """Those that it has: the keys of Dask's data, and what keeps Dask from forgetting them."""
@@ -314,10 +313,7 @@ class _Worker:
 
 
 class _Call:
-    """A value that becomes a call when it is unpickled.
-
-    So tasks consist of Python's own functions, and the scheduler, which unpickles tasks too, needs no onebit.
-    """
+    """A value that becomes a call when it is unpickled: the scheduler, which unpickles tasks too, needs no onebit."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
         self._function, self._arguments = function, arguments
@@ -327,10 +323,7 @@ class _Call:
 
 
 def scheduler_at(address: str) -> str:
-    """Return the address of a scheduler, read from its file if it is one, or raise an error with the reason.
-
-    A client that is given a bad one ends with a traceback, a minute later.
-    """
+    """Return the address of a scheduler, read from its file if it is one, or raise an error with the reason."""
     coerce: Any = importlib.import_module("distributed.core").coerce_to_address
     split: Any = importlib.import_module("distributed.comm.addressing").get_address_host_port
     try:
@@ -369,10 +362,7 @@ def join(run: str, code: str) -> str:
 
 
 def call(run: str, packed: bytes, keys: Mapping[str, str]) -> tuple[Any] | None:
-    """Return what a packed call gives in a process of this worker, or None if the run is not here any more.
-
-    Files are given by the names under which the call finds them, and the keys of Dask's data that hold them.
-    """
+    """Return what a packed call gives in a process of this worker, or None if the run is not here any more."""
     from distributed import get_worker
 
     joined = _RUNS.get((run, get_worker().address))
@@ -430,10 +420,7 @@ class _Run:
 
 
 def pack(*call: Any) -> tuple[bytes, dict[str, Path]]:
-    """Pickle a function and its arguments; every path of a file in there becomes the path of a copy on the worker.
-
-    The files are returned by the name under which the worker finds them.
-    """
+    """Return a pickled call, and its files by the names under which the worker finds their copies."""
     buffer = io.BytesIO()
     pickler = _Pickler(buffer)
     pickler.dump(call)

@@ -220,16 +220,7 @@ def draw_evaluation(rows: Sequence[Evaluation]) -> Figure:
 
 
 def draw_duel(rows: Sequence[DuelRow]) -> Figure:
-    r"""Return a figure with a panel for each adversary: every learner's mistakes beside the lower bound.
-
-    Filled points are learners that the theorem covers, open ones those it does not. Bars are ± 1 standard error.
-    Colours are the learners', as in every figure.
-
-    >>> from onebit.streams.adversaries import one_example_sequence
-    >>> row = DuelRow(one_example_sequence(5, 0.5).challenge, "UniformGuess()", 20, 4.0, 0.3, True, None)
-    >>> draw_duel([row]).axes[0].get_title()
-    'Remark:\nbandit\nlearners\nK = 5\nd = 1\nR/γ = 2\n5 rounds'
-    """
+    """Return a figure with a panel for each adversary: all learners' mistakes ± 1 standard error, the bound."""
     _check(rows)
     # Long names are broken between settings, never within a word.
     names = {
@@ -302,14 +293,7 @@ def _duel_looks(rows: Sequence[DuelRow]) -> dict[str, Look]:
 
 
 def draw_growth(rows: Sequence[DuelRow]) -> Figure:
-    """Return a figure of mistakes against the number of features, for Theorem 24's adversary at one margin.
-
-    >>> from onebit.streams.adversaries import IgnorantAdversary, pack_directions
-    >>> challenge = IgnorantAdversary(pack_directions(0.001, 8)).challenge
-    >>> row = DuelRow(challenge, "UniformGuess()", 20, 122.0, 1.1, True, None)
-    >>> draw_growth([row]).axes[0].get_yscale()
-    'log'
-    """
+    """Return a figure of mistakes against the number of features, for Theorem 24's adversary at one margin."""
     _check(rows)
     if len({(row.challenge.name, row.challenge.margin) for row in rows}) != 1:
         raise ValueError("rows must be of one adversary and one margin; pass what duel_by_dimension returns")

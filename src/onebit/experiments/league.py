@@ -29,10 +29,8 @@ from onebit.reporting.text import Cell, Table, fixed, grouped, number, with_erro
 from onebit.streams.reading import PLAIN, Reading
 from onebit.streams.sources import Source, find_sources, known_names
 
-RUNS = 20
-"""Enough for a significant difference among 26 000 pairs on single sets, after the correction for all of them."""
-SECONDS = 600.0
-"""The limit of a game, in seconds of 10⁹ numbers each."""
+RUNS = 20  # enough for a significant difference among 26 000 pairs on single sets, after the correction for all of them
+SECONDS = 600.0  # the limit of a game, in seconds of 10⁹ numbers each
 _NUMBERS_PER_SECOND = 1e9  # what one core does, roughly: products of a few million numbers, from memory
 
 STANDING_COLUMNS = (
@@ -66,8 +64,7 @@ Field = Callable[[int], Sequence[Entry]]
 class League(Comparison):
     """A comparison in which a learner may be entered differently on every source, and may be left out of one."""
 
-    field: Field | None = None
-    """The entries; the same everywhere by default."""
+    field: Field | None = None  # the entries; the same everywhere by default
     seconds_per_game: float = SECONDS
 
     def __post_init__(self) -> None:
@@ -106,11 +103,7 @@ class League(Comparison):
 
 
 def in_seconds(seconds: float) -> str:
-    """Return seconds as readable text, also below one.
-
-    >>> in_seconds(12345.6), in_seconds(0.0123)
-    ('12 346 s', '0.012 s')
-    """
+    """Return seconds as readable text, also below one."""
     return f"{grouped(seconds)} s" if seconds >= 10 else f"{seconds:.2g} s"
 
 
@@ -140,12 +133,7 @@ def play_league(
 
 
 def every_learner(rounds: int, *, diagonal: bool = False) -> tuple[list[Entry], dict[str, str]]:
-    """Return the entries of every class of `onebit.learners` for so many rounds, and the reasons of those left out.
-
-    >>> entries, absent = every_learner(1000)
-    >>> [entry.title for entry in entries if entry.full_information][-2:], absent
-    (['FullInformationSVM', 'MulticlassPerceptron'], {})
-    """
+    """Return the entries of every class of `onebit.learners` for so many rounds, and the reasons of those left out."""
     entries: list[Entry] = []
     absent: dict[str, str] = {}
     for cls in all_learners():
@@ -160,11 +148,7 @@ def every_learner(rounds: int, *, diagonal: bool = False) -> tuple[list[Entry], 
 
 
 def with_diagonals(entries: Sequence[Entry]) -> list[Entry]:
-    """Return entries, each that keeps whole matrices followed by its diagonal form; forms that play already come once.
-
-    >>> [entry.title for entry in with_diagonals([enter("SOBA"), enter("Banditron")])]
-    ['SOBA', 'SOBA diagonal', 'Banditron']
-    """
+    """Return entries, each that keeps whole matrices followed by its diagonal form, if that does not play already."""
     specs = {entry.spec for entry in entries}
     found: list[Entry] = []
     for entry in entries:
@@ -204,8 +188,7 @@ class Results:
     standings: Standings
     outcomes: Sequence[Outcome]
     failures: Sequence[Failure]
-    absent: Mapping[str, str]
-    """Learners that could not be entered at all, and why."""
+    absent: Mapping[str, str]  # learners that could not be entered at all, and why
 
 
 def write_tables(folder: Path, results: Results, first_seed: int) -> None:
@@ -287,11 +270,7 @@ def standings_table(standings: Standings, links: Mapping[str, str]) -> Table:
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage; empty for NaN.
-
-    >>> percent(0.0512), percent(0.0), percent(0.0004), percent(math.nan)
-    ('5.1%', '0%', '0.04%', '')
-    """
+    """Return a share as a percentage; empty for NaN."""
     return fixed(share, ".1%") if math.isnan(share) or share >= 0.001 else f"{100 * share:.1g}%"
 
 
@@ -365,11 +344,7 @@ def write_pages(folder: Path, results: Results, details: Mapping[str, str]) -> N
 
 
 def page_names(titles: Sequence[str]) -> dict[str, str]:
-    """Return a file's name for every title: letters, digits and dashes, no two the same.
-
-    >>> list(page_names(["BanditSVM", "VW --epsilon 0.05", "VW -epsilon 0.05", "…"]).values())
-    ['banditsvm', 'vw-epsilon-0-05', 'vw-epsilon-0-05-2', 'learner']
-    """
+    """Return a file's name for every title: letters, digits and dashes, no two the same."""
     names: dict[str, str] = {}
     for title in titles:
         # Short enough for any file system.
@@ -457,12 +432,7 @@ def _about(row: Standing, standings: Standings) -> list[Block]:
 
 
 def what_it_is(entry: Entry) -> str:
-    """Return the first line of the documentation of a learner or rival; nothing if it has none.
-
-    >>> from onebit.experiments.entries import enter
-    >>> what_it_is(enter("UniformGuess"))
-    'Guesses every label with the same probability and never learns.'
-    """
+    """Return the first line of the documentation of a learner or rival; nothing if it has none."""
     player = player_from(entry.spec)
     thing = build(entry.spec) if isinstance(player, LearnerPlayer) else player
     return (inspect.getdoc(type(thing)) or "").partition("\n\n")[0].replace("\n", " ").replace("`", "")

@@ -86,7 +86,7 @@ def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome])
 
 def _difference_caption(standings: Standings, p: float) -> str:
     if p >= LEVEL:
-        return f"Friedman's test: p = {p:.2g}: on these sets the mean ranks do not tell the learners apart."
+        return f"Friedman's test: p = {p:.2g}: on these sets the learners cannot be told apart by their mean ranks."
     return (
         f"Friedman's test: p = {p:.2g}. Learners joined by a bar on the right cannot be told apart: their mean ranks "
         f"are nearer than {standings.critical_difference:.2f}, Nemenyi's critical difference for "
@@ -137,11 +137,7 @@ def draw_critical_difference(standings: Standings) -> Figure:
 
 
 def side_by_side(groups: Sequence[tuple[int, int]]) -> list[int]:
-    """Return a column for every group, such that groups in one column do not touch.
-
-    >>> side_by_side([(0, 3), (1, 5), (4, 6), (6, 8)])
-    [0, 1, 0, 1]
-    """
+    """Return a column for every group, such that groups in one column do not touch."""
     ends: list[int] = []
     columns = []
     for first, last in groups:
@@ -251,11 +247,7 @@ def draw_time(standings: Standings) -> Figure:
 
 
 def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the points of which no other is at most as large in both, by their first number.
-
-    >>> pareto([(2.0, 1.0), (1.0, 3.0), (3.0, 1.5), (1.5, 3.0)])
-    [(1.0, 3.0), (2.0, 1.0)]
-    """
+    """Return the points of which no other is at most as large in both, by their first number."""
     front: list[tuple[float, float]] = []
     for point in sorted(points):
         if not front or point[1] < front[-1][1]:

@@ -30,8 +30,7 @@ from onebit.streams.sources import Source
 
 DATASETS = {"strong": "strongly separable", "weak": "weakly separable"}
 STREAMS = {"strong": "paper_strong", "weak": "paper_weak"}
-RATES = (0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)
-"""Banditron's exploration rates in the paper."""
+RATES = (0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)  # Banditron's exploration rates in the paper
 PAPER_ROUNDS, PAPER_RUNS = 5_000_000, 20  # Section 6
 QUICK_ROUNDS, QUICK_RUNS = 100_000, 5  # seconds, and the order of the curves is already that of the full game
 SUMMARY_COLUMNS = ("dataset", "learner", "parameters", "mean", "standard_error", "min", "max", "published", "remark")
@@ -59,8 +58,7 @@ EXPLANATIONS: dict[tuple[str, str], str] = {
     ("strong", "algorithm-2-authors"): _NINETEEN,
     ("weak", "algorithm-2"): _SCALING,
     ("weak", "algorithm-2-authors"): _SCALING,
-}
-"""What is known about a difference of more than 5 %, by data set and contestant."""
+}  # what is known about a difference of more than 5 %, by data set and contestant
 _LEARNERS = {
     # The paper has one curve of each algorithm; its authors' program and the printed one are both held against it.
     "algorithm-1": "perceptron-linear",
@@ -68,8 +66,7 @@ _LEARNERS = {
     "algorithm-2": "perceptron-rational",
     "algorithm-2-authors": "perceptron-rational",
 }
-Curve = tuple[Floats, Floats]
-"""Rounds, and mean cumulative mistakes."""
+Curve = tuple[Floats, Floats]  # rounds, and mean cumulative mistakes
 CITATION = (
     "A. Beygelzimer, D. Pál, B. Szörényi, D. Thiruvenkatachari, C.-Y. Wei, C. Zhang (2019). Bandit multiclass linear "
     "classification: efficient algorithms for the separable case. International Conference on Machine Learning (ICML)."
@@ -126,12 +123,7 @@ def paper_comparison(rounds: int = PAPER_ROUNDS, runs: int = PAPER_RUNS, seed: i
 
 @cache
 def published_curves() -> dict[tuple[str, str], Curve]:
-    """Return the published curves by data set ("strong", "weak") and by the paper's learner.
-
-    >>> rounds, mistakes = published_curves()["strong", "perceptron-linear"]
-    >>> float(mistakes[-1])
-    336.8
-    """
+    """Return the published curves by data set ("strong", "weak") and by the paper's learner."""
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}
     text = files("onebit.experiments").joinpath("published_curves.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):
@@ -142,11 +134,7 @@ def published_curves() -> dict[tuple[str, str], Curve]:
 
 
 def published_learner(key: str) -> str | None:
-    """Return the paper's name of a contestant, or None if the paper has none.
-
-    >>> published_learner("algorithm-2"), published_learner("multiclass-perceptron")
-    ('perceptron-rational', None)
-    """
+    """Return the paper's name of a contestant, or None if the paper has none."""
     name = _LEARNERS.get(key, key)
     return name if any(learner == name for _, learner in published_curves()) else None
 
@@ -162,17 +150,13 @@ class SummaryRow:
     """One contestant on one data set, after the last round."""
 
     dataset: str
-    learner: str
-    """The contestant's key."""
-    parameters: str
-    """Its settings that differ from the defaults."""
+    learner: str  # the contestant's key
+    parameters: str  # its settings that differ from the defaults
     mean: float
-    standard_error: float
-    """NaN for a single run."""
+    standard_error: float  # NaN for a single run
     minimum: int
     maximum: int
-    published: float | None
-    """The paper's number, if it has one for as many rounds."""
+    published: float | None  # the paper's number, if it has one for as many rounds
     remark: str
 
 
@@ -199,12 +183,7 @@ def summarize(outcomes: Iterable[Outcome]) -> list[SummaryRow]:
 
 
 def parameters(learner: Learner) -> str:
-    """Return the settings that differ from the defaults, classes and seed left out.
-
-    >>> from onebit.learners import Banditron
-    >>> parameters(Banditron(0.02, classes=3, seed=7))
-    'exploration=0.02'
-    """
+    """Return the settings that differ from the defaults, classes and seed left out."""
     # The same words as in a constructor call, so that a reader can type them.
     defaults: dict[str, Any] = type(learner)().get_params(deep=False)
     settings: dict[str, Any] = learner.get_params(deep=False)

@@ -36,10 +36,8 @@ _CLASS_TINTS = ("#F7D3BD", "#BFE7DC", "#BFDCEC")
 _CLASS_MARKERS = ("o", "s", "^")
 _DASHED = (0, (4, 3))
 PUBLISHED_COLOR = "#BDBDBD"
-GLANCE = "weak_set_mistakes"
-"""The name of the figure at a glance; the README has it."""
-FIGURE_NUMBERS = {"strong": 4, "weak": 5}
-"""The paper's number of the figure for each data set."""
+GLANCE = "weak_set_mistakes"  # the name of the figure at a glance; the README has it
+FIGURE_NUMBERS = {"strong": 4, "weak": 5}  # the paper's number of the figure for each data set
 REGIONS = {"figure_6": "banditron-0.02", "figure_7": "algorithm-1", "figure_8": "algorithm-2"}
 """Whose regions each figure shows, by contestant key."""
 UNCLAIMED = 3
@@ -167,8 +165,7 @@ class _Line(NamedTuple):
     rounds: Floats
     mean: Floats
     error: Floats
-    look: Look | None = None
-    """None for a published line, which is grey."""
+    look: Look | None = None  # None for a published line, which is grey
 
     @property
     def top(self) -> float:
@@ -194,11 +191,7 @@ def curves_caption(outcomes: list[Outcome], dataset: str, is_log: bool) -> str:
 
 
 def draw_curves(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
-    """Draw the mistakes of all entries on a data set, beside the published curves.
-
-    The linear figure has two panels: the paper's own range, and its bottom, enlarged until the best learners can be
-    seen. The legend has the order in which the lines end.
-    """
+    """Draw the mistakes of all entries on a data set, beside the published curves."""
     lines = _lines(outcomes, dataset, is_log)
     low = [line for line in lines if line.who.key in _LOW[dataset]]
     with style.looks():

@@ -7,6 +7,7 @@ an interrupted run loses little, and so does a worker that dies: its batch is th
 cell that ends workers is found.
 """
 
+import importlib
 import os
 import pickle
 import secrets
@@ -19,31 +20,28 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 from threadpoolctl import threadpool_limits
 
-from onebit.experiments.grid import Batch, Cell, batches
-from onebit.experiments.store import DamageWarning, Result, Store
-from onebit.experiments.workers import LocalProcesses, Needs, check_environment, needs_of, run_folder
+from onebit.code_version import code_version, reachable
+from onebit.experiments.grid import Batch, Cell, Spec, batches
+from onebit.experiments.players import paths_in, player_from
+from onebit.experiments.store import DamageWarning, Played, Result, Store
+from onebit.experiments.workers import LocalProcesses, run_folder
+from onebit.import_paths import import_path_of
 from onebit.inputs import check_integer
 
 _SLICE = 0.25  # seconds that a task plays, at least
 _GLANCE = 1.0  # seconds after which an executor is asked again how many workers it has
 _UNWINDING = 1.0  # upper bound on the seconds from an interrupt to the start of clean-up
 _MOST_DEATHS = 3  # a cell that ends so many workers will end the next one too
+_VERSION = "version"  # the setting with a rival's version; by default the installed one
+_WRAPPED = "scikit-learn"  # learners may wrap its classifiers
 # A worker takes some 200 MB: far more workers than cores would exhaust a machine, and are a typing error.
 _JOBS_PER_CORE, _JOBS_ANYWHERE = 4, 64
-
-
-class Played(NamedTuple):
-    """The result of a cell."""
-
-    cell: Cell
-    result: Result
-    seconds: float | None = None
-    """How long it took; not part of the result."""
 
 
 PlayBatch: TypeAlias = Callable[[Batch], Iterator[Played]]
@@ -332,6 +330,63 @@ def _unpacked(cell: Cell, packed: bytes) -> Played:
     if not isinstance(played, Played) or played.cell.key != cell.key or not isinstance(played.result, Result):
         raise CellError(f"{cell.label}: a worker answered with something else; start it again")
     return played
+
+
+class EnvironmentMismatchError(RuntimeError):
+    """A worker has other code or other libraries than the process that writes the store."""
+
+
+class Needs(NamedTuple):
+    """What a worker must have."""
+
+    modules: tuple[str, ...]  # whose code decides the games, with all that they import
+    rivals: tuple[Spec, ...]  # players that depend on the version of another program; one of each
+    described: tuple[str, ...]
+    """The environment of the process that writes the store: code, Python, libraries and rivals, with versions."""
+
+
+def needs_of(play_batch: Any, batch: Batch) -> Needs:
+    """Return what a worker must have to play a batch; users' own code is named in there by import path."""
+    specs = {batch.stream, *(cell.player for cell in batch.cells)}
+    named = {path.partition(":")[0] for spec in specs for path in paths_in([spec.name, dict(spec.settings)])}
+    rivals = {spec.name: spec for spec in specs if _VERSION in spec.settings}
+    return _described(tuple(sorted(_modules_of(play_batch) | named)), tuple(rivals[name] for name in sorted(rivals)))
+
+
+def _described(modules: tuple[str, ...], rivals: tuple[Spec, ...]) -> Needs:
+    for module in modules:
+        importlib.import_module(module)
+    # After the import: what was imported is what is on the disk now, or older, and then the two differ.
+    ours = code_version(reachable(*modules)).split(", ")
+    installed = (f"{rival.name} {_installed(rival)}" for rival in rivals)
+    return Needs(modules, rivals, (*ours, f"{_WRAPPED} {version(_WRAPPED)}", *installed))
+
+
+@cache  # once in every process
+def check_environment(needs: Needs) -> None:
+    """Raise EnvironmentMismatchError unless this process has all that is needed."""
+    try:
+        here = _described(needs.modules, needs.rivals).described
+    except (Exception, SystemExit) as error:
+        raise EnvironmentMismatchError(f"{type(error).__name__}: {error}") from error
+    differing = [(own, needed) for own, needed in zip(here, needs.described, strict=True) if own != needed]
+    if differing:
+        own, needed = (", ".join(parts) for parts in zip(*differing, strict=True))
+        raise EnvironmentMismatchError(f"it has {own}, this run needs {needed}")
+
+
+def _modules_of(play_batch: Any) -> set[str]:
+    """Return the modules of a function, and of all functions that it is a `partial` of."""
+    if isinstance(play_batch, partial):
+        functions = [play_batch.func, *filter(callable, play_batch.args)]
+        return {module for function in functions for module in _modules_of(function)}
+    # An error, if it is in a script or a session, where other machines cannot find it.
+    return {import_path_of(play_batch).partition(":")[0]}
+
+
+def _installed(rival: Spec) -> str:
+    given = {setting: value for setting, value in rival.settings.items() if setting != _VERSION}
+    return str(player_from(Spec(rival.name, given)).spec.settings[_VERSION])
 
 
 class InThisProcess:

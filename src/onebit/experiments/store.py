@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -66,8 +66,7 @@ _ADVICE = {
     sqlite3.SQLITE_IOERR: "The disk could not be read or written. Nothing finished was lost: see to it and run again.",
 }
 
-_Row: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes]
-"""Key, cell, numbers, arrays and checksum."""
+_Row: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes]  # key, cell, numbers, arrays and checksum
 
 
 class StoreError(ValueError):
@@ -120,6 +119,15 @@ class Result:
         return _pack_numbers(self.numbers) == _pack_numbers(other.numbers) and (
             _pack_arrays(self.arrays) == _pack_arrays(other.arrays)
         )
+
+
+class Played(NamedTuple):
+    """The result of a cell."""
+
+    cell: Cell
+    result: Result
+    seconds: float | None = None
+    """How long it took; not part of the result."""
 
 
 class Store:

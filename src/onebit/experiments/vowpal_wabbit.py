@@ -25,8 +25,7 @@ from onebit.import_paths import import_path_of
 from onebit.inputs import Integers
 
 FAMILY = "VW"
-DEFAULT = "--epsilon 0.05"
-"""What one gets without tuning: this exploration, the default learning rate."""
+DEFAULT = "--epsilon 0.05"  # what one gets without tuning: this exploration, the default learning rate
 LEARNING_RATES = ("0.1", "0.5", "2")  # its default, a fifth of it and four times it
 # One or two of every way in which it can explore; where costs of −1 and 0 instead of 0 and 1 help, with those.
 EXPLORATIONS = (
@@ -49,10 +48,8 @@ _AVERAGE_LOSS = re.compile(r"^average loss = (\S+)", re.MULTILINE)
 class PlayedRounds(NamedTuple):
     """What Vowpal Wabbit did."""
 
-    guesses: Integers
-    """Positions of the labels it named, from 0."""
-    seconds: float
-    """The whole command: its start-up and the reading of its text are in it."""
+    guesses: Integers  # positions of the labels it named, from 0
+    seconds: float  # the whole command: its start-up and the reading of its text are in it
 
 
 class VowpalWabbit(Player):

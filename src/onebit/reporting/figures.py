@@ -60,12 +60,10 @@ _FINE_MULTIPLES = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 
 class Drawing(NamedTuple):
     """A figure that is to be drawn."""
 
-    name: str
-    """Of its files, such as "figure_4a"."""
+    name: str  # of its files, such as "figure_4a"
     title: str
     caption: str
-    draw: Callable[[], Figure]
-    """Called when its turn comes: a drawn figure takes megabytes."""
+    draw: Callable[[], Figure]  # called when its turn comes: a drawn figure takes megabytes
 
 
 def looks() -> AbstractContextManager[None]:
@@ -165,11 +163,7 @@ def draw_files(drawings: Sequence[Drawing], folder: Path) -> list[FigureFile]:
 
 
 def spread(heights: list[float], gap: float) -> list[float]:
-    """Return increasing heights between 0 and 1 moved apart to at least `gap`; beyond 1 only if they do not fit.
-
-    >>> spread([0.0, 0.0, 0.5, 1.0, 1.0], 0.1)
-    [0.0, 0.1, 0.5, 0.9, 1.0]
-    """
+    """Return increasing heights between 0 and 1 moved apart to at least `gap`; beyond 1 only if they do not fit."""
     places = list(heights)
     for i in range(1, len(places)):
         places[i] = max(places[i], places[i - 1] + gap)

@@ -23,8 +23,7 @@ from onebit.reporting.text import grouped
 
 ASSUMPTION = "estimates assume that whether an answer came did not depend on the label that was guessed"
 """The assumption beside every estimate. Bounds do not need it."""
-LEVEL = 0.05
-"""The approximate rate of false warnings."""
+LEVEL = 0.05  # the approximate rate of false warnings
 _EDGES = (0.1, 0.5, 0.9)  # between groups of propensities
 _BLOCK = 50
 _FEWEST = 5.0

@@ -34,12 +34,9 @@ from onebit.learners import EpsilonGreedy
 from onebit.reporting.text import grouped
 from onebit.streams.preprocess import preprocess
 
-LEVEL = 0.95
-"""Of the intervals."""
-METHODS = ("IPS", "SNIPS", "DR", "DR+")
-"""The estimates, in the order in which they are shown."""
-FEW_ROUNDS = 5
-"""Estimates from fewer informative rounds than this (an unlikely label was tried) are not reliable."""
+LEVEL = 0.95  # of the intervals
+METHODS = ("IPS", "SNIPS", "DR", "DR+")  # the estimates, as they are shown: the steadiest last
+FEW_ROUNDS = 5  # estimates from fewer informative rounds than this (an unlikely label was tried) are not reliable
 _QUANTILE = float(norm.ppf(0.5 + LEVEL / 2))
 _STANDARD_ERRORS = 3.0  # by which a mean may miss what it must be
 _ROUNDED = 1e-9  # relative
@@ -111,12 +108,9 @@ class Expected(NamedTuple):
     """What was expected of guesses, round by round, given the rounds before."""
 
     guesses: Integers
-    of_guess: Floats
-    """How likely the guess was to be right."""
-    of_logged: Floats
-    """How likely the logged label was to be right."""
-    squares: Floats
-    """The sum of the squared probabilities of all labels."""
+    of_guess: Floats  # how likely the guess was to be right
+    of_logged: Floats  # how likely the logged label was to be right
+    squares: Floats  # the sum of the squared probabilities of all labels
 
     def at(self, rounds: npt.NDArray[np.bool_]) -> "Expected":
         """Return the same of some rounds only."""
@@ -186,10 +180,7 @@ def known(log: LoggedRounds, guesses: Integers) -> Known:
 
 
 def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
-    """Estimate the share of mistakes of guesses in the answered rounds whose propensity is known.
-
-    Each guess was made before its round's answer, and so was the expectation of how likely it was to be right.
-    """
+    """Estimate the share of mistakes of guesses in the answered rounds whose propensity is known."""
     guesses = expected.guesses
     used = log.is_answered & ~np.isnan(log.propensities)
     n_answered, n_used = int(log.is_answered.sum()), int(used.sum())
@@ -239,8 +230,7 @@ class _Drawn(NamedTuple):
     chances: Floats
     expected: Expected
     n_allowed: Integers
-    has_right: Booleans
-    """Whether the right label is known to be among those allowed, without the answer."""
+    has_right: Booleans  # whether the right label is known to be among those allowed, without the answer
 
     @property
     def weights(self) -> Floats:

@@ -30,9 +30,7 @@ from onebit.streams.preprocess import preprocess
 HEARS = ("facts", "own", "nothing")
 """The feedback of a log: every answer, as a round that others played; only what the learner would have got itself;
 nothing."""
-LOGGED = "the log itself"
-"""The title of the first row."""
-_BY_TRUST = ("DR+", "DR", "SNIPS", "IPS")
+LOGGED = "the log itself"  # the title of the first row
 _GLANCE = 100  # rounds after which progress is reported
 _KEYS = {"IPS": "ips", "SNIPS": "snips", "DR": "dr", "DR+": "dr_plus"}
 COLUMNS = (
@@ -125,23 +123,18 @@ class Evaluation:
 
     @property
     def _steadiest(self) -> str:
-        return next((method for method in _BY_TRUST if method in self.estimates.found), "")
+        return next((method for method in reversed(METHODS) if method in self.estimates.found), "")
 
     @cached_property
     def _verdict_and_ground(self) -> tuple[str, str]:
         if self.is_logged:
             return "", ""
         made = self.logged_mistakes / self.known.rounds
-        if self.known.high < made:
-            return "surely fewer", "bounds"
-        if self.known.low > made:
-            return "surely more", "bounds"
+        if not self.known.low <= made <= self.known.high:
+            return "surely fewer" if self.known.high < made else "surely more", "bounds"
         # An interval with a warning that it may be too narrow decides nothing.
-        if self.best is not None and not self.estimates.warnings:
-            if self.best.high < made:
-                return "fewer", self._steadiest
-            if self.best.low > made:
-                return "more", self._steadiest
+        if self.best is not None and not self.estimates.warnings and not self.best.low <= made <= self.best.high:
+            return "fewer" if self.best.high < made else "more", self._steadiest
         return "open", ""
 
 
@@ -186,12 +179,11 @@ def evaluate(
     replayed = []
     for at, candidate in enumerate(candidates):
 
-        def tell(n_done: int, before: int = at * log.n_rounds) -> None:
+        def show(n_done: int, before: int = at * log.n_rounds) -> None:
             if on_progress is not None:
                 on_progress(before + n_done, log.n_rounds * len(candidates))
 
-        guesses = replay(log, candidate, hears=hears, preprocessing=preprocessing, seed=seed, on_progress=tell)
-        replayed.append(guesses)
+        replayed.append(replay(log, candidate, hears=hears, preprocessing=preprocessing, seed=seed, on_progress=show))
     mistakes = int((log.answers == WRONG).sum())
     rows = [Evaluation(LOGGED, LOGGED, log.guesses, known(log, log.guesses), Estimates({}, None, ()), mistakes, True)]
     for candidate, expected in zip(candidates, expect(log, replayed), strict=True):
@@ -427,10 +419,7 @@ def print_tables(console: Console, rows: Sequence[Evaluation], name: str) -> Non
 def write_report(
     path: Path, rows: Sequence[Evaluation], figures: Sequence[FigureFile], details: Mapping[str, str]
 ) -> None:
-    """Write the page: what was run, the figure, every number, every warning.
-
-    Of the details, "Command" is what to type to get the same again.
-    """
+    """Write the page: what was run ("Command" and other details), the figure, every number, every warning."""
     run, facts, again, command = what_was_run(details)
     warnings, notes = warnings_and_notes(rows)
     blocks: list[Block] = [
