@@ -9,7 +9,7 @@ from typing import Any
 
 
 def is_import_path(text: str) -> bool:
-    """Say whether a text has the form ``package.module:name``."""
+    """Return whether a text has the form ``package.module:name``."""
     module, _, name = text.partition(":")
     return name.isidentifier() and all(part.isidentifier() for part in module.split("."))
 

@@ -210,7 +210,7 @@ def test_a_perfect_game_and_an_unknown_baseline() -> None:
     assert [row.outcome.mean for row in rows] == [0.0, 0.5]
     told = compare([outcome("a", "Base", [3, 4]), outcome("a", "Told", [0, 0], full_information=True)], "Base")
     assert told[0].ratio is None, "nothing can be told as a multiple of zero mistakes"
-    with pytest.raises(ValueError, match="'Nobody' does not play; those who do: Base"):
+    with pytest.raises(ValueError, match="'Nobody' does not play; those that do: Base"):
         compare([outcome("a", "Base", [1, 2])], "Nobody")
 
 

@@ -4,16 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from onebit.experiments.comparison import Outcome
-from onebit.experiments.statistics import (
-    LEVEL,
-    LOSS,
-    TIE,
-    TOO_FEW_RUNS,
-    WIN,
-    ComparisonRow,
-    Tally,
-    signs_to_decide,
-)
+from onebit.experiments.statistics import LEVEL, LOSS, TIE, TOO_FEW_RUNS, WIN, ComparisonRow, Tally, signs_to_decide
 from onebit.reporting.pages import Block, FigureFile, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, number, what_means_are, with_error, write_csv
 

@@ -1,4 +1,4 @@
-"""The paper's experiments: who plays what, the numbers it prints, and our mistakes beside them.
+"""The paper's experiments: which learners play what, the numbers it prints, and our mistakes beside them.
 
 The published numbers are read off the paper's vector figures 4 and 5 (Beygelzimer, Pál, Szörényi, Thiruvenkatachari,
 Wei, Zhang (2019), Bandit multiclass linear classification: efficient algorithms for the separable case, ICML); each

@@ -41,7 +41,7 @@ FIGURE_NUMBERS = {"strong": 4, "weak": 5}  # the paper's number of the figure fo
 REGIONS = {"figure_6": "banditron-0.02", "figure_7": "algorithm-1", "figure_8": "algorithm-2"}
 """Whose regions each figure shows, by contestant key."""
 UNCLAIMED = 3
-# Whose curves a linear plot of everyone cannot tell from zero. On the weak set Algorithm 1 has no guarantee.
+# Whose curves a linear plot of all learners cannot show beside zero. On the weak set Algorithm 1 has no guarantee.
 _LOW_ON_WEAK = ("algorithm-2", "algorithm-2-authors", "bandit-svm", "multiclass-perceptron")
 _LOW = {"strong": ("algorithm-1", "algorithm-1-authors", *_LOW_ON_WEAK), "weak": _LOW_ON_WEAK}
 # The order of the labels is that of the ends; Banditron is shown by its best rate.
@@ -75,7 +75,7 @@ def drawings(outcomes: list[Outcome], seed: int) -> list[Drawing]:
         lines = style.what_lines_are(len(weak[0].mistakes))
         caption = (
             f"Each line is {lines}, both axes are logarithmic, and of Banditron's rates the one with the fewest "
-            "mistakes is shown. Figures 4 and 5 have everyone, beside the paper's own curves."
+            "mistakes is shown. Figures 4 and 5 have all learners, beside the paper's own curves."
         )
         title = f"At a glance: mistakes on the {DATASETS['weak']} set"
         listed.append(Drawing(GLANCE, title, caption, partial(draw_glance, weak, "weak")))
@@ -161,7 +161,7 @@ def _scatter(axes: Axes, X: Floats, y: Integers, **looks: Any) -> None:
 
 
 class _Line(NamedTuple):
-    who: Entry
+    entry: Entry
     rounds: Floats
     mean: Floats
     error: Floats
@@ -193,7 +193,7 @@ def curves_caption(outcomes: list[Outcome], dataset: str, is_log: bool) -> str:
 def draw_curves(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
     """Draw the mistakes of all entries on a data set, beside the published curves."""
     lines = _lines(outcomes, dataset, is_log)
-    low = [line for line in lines if line.who.key in _LOW[dataset]]
+    low = [line for line in lines if line.entry.key in _LOW[dataset]]
     with style.looks():
         if is_log:
             figure, panels = style.new_figure(1, 1, 7.2)
@@ -210,7 +210,7 @@ def draw_curves(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
                 style.count_axis(axes.yaxis)
                 axes.set_title(title, loc="left")
         handles = [
-            Line2D([], [], color=line.look.color, linestyle=line.look.dashes, label=line.who.shown)
+            Line2D([], [], color=line.look.color, linestyle=line.look.dashes, label=line.entry.shown)
             for line in sorted(lines, key=lambda line: -line.mean[-1])
             if line.look is not None
         ]
@@ -224,9 +224,9 @@ def draw_curves(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
 def draw_glance(outcomes: list[Outcome], dataset: str) -> Figure:
     """Draw one line of each kind, with its name and its mistakes where it ends."""
     ours = [line for line in _lines(outcomes, dataset, is_log=True) if line.look is not None]
-    banditrons = [line for line in ours if line.who.key.startswith("banditron-")]
+    banditrons = [line for line in ours if line.entry.key.startswith("banditron-")]
     best = sorted(banditrons, key=lambda line: float(line.mean[-1]))[:1]
-    lines = [line for line in ours if line.who.key in _AT_A_GLANCE] + best
+    lines = [line for line in ours if line.entry.key in _AT_A_GLANCE] + best
     with style.looks():
         figure, (axes,) = style.new_figure(1, 1, 4.6)
         _plot(axes, lines)
@@ -244,8 +244,8 @@ def _label_ends(axes: Axes, lines: list[_Line]) -> None:
         assert line.look is not None
         piece: dict[str, Any] = {"color": line.look.color, "linestyle": line.look.dashes, "clip_on": False}
         axes.plot([1.015, 1.065], [place, place], transform=axes.transAxes, **piece)
-        prefix, end = "told the label: " if line.who.full_information else "", float(line.mean[-1])
-        text = f"{line.who.title}\n{prefix}{grouped(end, 1 if end < 10 else 0)} mistakes"
+        prefix, end = "told the label: " if line.entry.full_information else "", float(line.mean[-1])
+        text = f"{line.entry.title}\n{prefix}{grouped(end, 1 if end < 10 else 0)} mistakes"
         axes.text(1.08, place, text, transform=axes.transAxes, va="center", fontsize=11, linespacing=1.1)
 
 
@@ -258,12 +258,12 @@ def _lines(outcomes: list[Outcome], dataset: str, is_log: bool) -> list[_Line]:
     for outcome in outcomes:
         if outcome.dataset != dataset:
             continue
-        who, last = outcome.entry, float(outcome.rounds[-1])
+        entry, last = outcome.entry, float(outcome.rounds[-1])
         # A linear plot begins at zero mistakes in round zero, which a logarithmic one cannot show.
         curves = np.array([outcome.rounds, outcome.means, outcome.errors])
         rounds, mean, error = curves if is_log else np.insert(curves, 0, 0.0, axis=1)
-        ours.append(_Line(who, rounds, mean, error, looks[who.title]))
-        name = published_learner(who.key)
+        ours.append(_Line(entry, rounds, mean, error, looks[entry.title]))
+        name = published_learner(entry.key)
         if name is None or name in published:
             continue
         rounds, mistakes = published_curves()[dataset, name]
@@ -271,7 +271,7 @@ def _lines(outcomes: list[Outcome], dataset: str, is_log: bool) -> list[_Line]:
         xs = np.append(rounds[inside], min(last, float(rounds[-1])))
         # Between its points the paper's curve is unknown, so a game that ends before the first is shown without it.
         if last >= rounds[1] and len(xs) > 1:
-            published[name] = _Line(who, xs, np.interp(xs, rounds, mistakes), np.zeros(len(xs)))
+            published[name] = _Line(entry, xs, np.interp(xs, rounds, mistakes), np.zeros(len(xs)))
     return [*published.values(), *ours]
 
 

@@ -1,6 +1,6 @@
 """Which differences are real: tests on one data set and across data sets, and standings of many learners.
 
-On one data set the *sign test* asks who makes fewer mistakes in more of the runs, which are paired: all entries play
+On one data set the *sign test* asks which learner makes fewer mistakes in more of the runs, which are paired: all play
 the same shuffles. Its p is exact whatever the distribution; it speaks of other shuffles of the same rows. Holm's method
 keeps the probability of any false verdict in a whole table below the level. Across data sets it is Wilcoxon's
 signed-rank test on the logarithms of the ratios, as Demšar advises. docs/compare.md has the reasons.
@@ -123,7 +123,7 @@ def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
     of_baseline = {outcome.dataset: outcome for outcome in outcomes if outcome.entry.title == baseline}
     if not of_baseline:
         titles = list(dict.fromkeys(outcome.entry.title for outcome in outcomes))
-        raise ValueError(f"the baseline {baseline!r} does not play; those who do: {', '.join(titles)}")
+        raise ValueError(f"the baseline {baseline!r} does not play; those that do: {', '.join(titles)}")
     floors: dict[str, float] = {}
     for outcome in outcomes:
         if outcome.entry.full_information:

@@ -1,4 +1,4 @@
-"""Vowpal Wabbit as a rival: multiclass data played as a bandit with ``--cbify``, on the same rounds as everyone.
+"""Vowpal Wabbit as a rival: multiclass data played as a bandit with ``--cbify``, on the same rounds as all players.
 
 One line per round, ``LABEL | f0:… f1:…``, with labels 1…K and five significant digits. Feature names are not bare
 integers, which Vowpal Wabbit takes as raw indices that collide with its per-action offsets. The rows bring their own
@@ -123,7 +123,7 @@ def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers, patienc
     seconds = time.perf_counter() - start
     if run.returncode != 0 or not predictions.exists():
         last_line = [line for line in run.stderr.splitlines() if line.strip()][-1:] or ["nothing"]
-        raise RuntimeError(f"{name} stopped with status {run.returncode}; it said: {last_line[0]}")
+        raise RuntimeError(f"{name} stopped with status {run.returncode}; its last line: {last_line[0]}")
     guesses = read_predictions(predictions, len(y))
     check_loss(run.stderr, int(np.count_nonzero(guesses != y)), len(y))
     return PlayedRounds(guesses, seconds)

@@ -131,7 +131,7 @@ def legend_below(figure: Figure, handles: Sequence[Artist], n_columns: int, **lo
 def draw_mean(axes: Axes, rounds: Any, mean: Any, error: Any, color: str, dashes: Dashes) -> None:
     """Draw a mean curve with a band of ± 1 standard error."""
     axes.fill_between(rounds, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
-    # In front of everyone's band and of published curves.
+    # In front of all bands and of published curves.
     axes.plot(rounds, mean, color=color, linestyle=dashes, zorder=3)
 
 

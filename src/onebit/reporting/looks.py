@@ -72,7 +72,7 @@ _RUNGS_OF_DEFAULT = round(3 * math.log10(0.05))
 
 
 def looks_of(players: Iterable[Shown]) -> dict[str, Look]:
-    """Return everyone's look, by title; no two have the same colour and dashes, nor the same colour and marker.
+    """Return all looks, by title; no two have the same colour and dashes, nor the same colour and marker.
 
     A look depends on what a learner is, never on its place. Only where two want the same dashes does the later in the
     alphabet take the next free ones. Up to 18 settings of one learner look different.

@@ -192,8 +192,8 @@ def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
     if hidden:
         message = (
             f"in {grouped(hidden)} rounds the logged label was certain (propensity 1), was wrong, and this learner "
-            "says another: no estimate, only bounds. A log that now and then guesses at random (an exploration floor) "
-            "allows estimates"
+            "guesses another: no estimate, only bounds. A log that now and then guesses at random (an exploration "
+            "floor) allows estimates"
         )
         return Estimates({}, None, (message,))
     drawn = used & ~certain
@@ -213,7 +213,7 @@ def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
         ends = np.array([mistakes, mistakes - spread, mistakes + spread])
         found[method] = Estimate(*(np.clip(ends, n_low, n_high) / n_used).tolist())
     if "SNIPS" not in found:
-        notes += ("SNIPS is not offered: the learner says no label that was drawn",)
+        notes += ("SNIPS is not offered: the learner guesses no label that was drawn",)
     weights = _weights(rounds, int((certain & (guesses == log.guesses)).sum()))
     warnings = _warnings(rounds, weights) + uneven_answers(log)
     if n_used < n_answered:
@@ -366,7 +366,7 @@ def _warnings(rounds: _Drawn, weights: Weights) -> tuple[str, ...]:
     messages.extend(_right_too_often(rounds))
     if weights.telling < FEW_ROUNDS:
         messages.append(
-            f"only {weights.telling} rounds in which an unlikely label was tried tell something about it (largest "
+            f"only {weights.telling} rounds in which an unlikely label was tried inform about it (largest "
             f"weight {weights.largest:.3g}, effective sample size {grouped(weights.effective)}): too few for the "
             "estimates to say more than the bounds"
         )

@@ -214,11 +214,7 @@ USUAL = LogColumns()
 
 
 def read_log(
-    path: str | Path,
-    columns: LogColumns = USUAL,
-    *,
-    classes: Sequence[str] | None = None,
-    reading: Reading = PLAIN,
+    path: str | Path, columns: LogColumns = USUAL, *, classes: Sequence[str] | None = None, reading: Reading = PLAIN
 ) -> LoggedRounds:
     r"""Read a log of rounds from a table: one row a round, in the order in which they were played.
 
@@ -239,7 +235,7 @@ def read_log(
     Examples
     --------
     >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "desk.csv"
+    >>> path = Path(tempfile.mkdtemp()) / "log.csv"
     >>> _ = path.write_text("length,guess,correct,propensity\n3.5,mail,true,0.9\n1.5,phone,false,0.2\n0.5,mail,,0.9\n")
     >>> log = read_log(path)
     >>> log.classes[log.guesses].tolist(), log.answers.tolist(), log.propensities.tolist()

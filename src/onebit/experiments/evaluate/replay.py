@@ -40,7 +40,7 @@ COLUMNS = (
     *("against_the_log", "against_the_log_by", "estimates_assume", "warnings", "notes"),
 )
 _INTRO = (
-    "Each learner guessed every round of the log before it heard anything of it. After a right answer the label is "
+    "Each learner guessed every round of the log before it got any feedback on it. After a right answer the label is "
     "known, so its guess is decided; after a wrong one only the same guess is. What is surely so needs true answers, "
     "and no more than one right label in a round; estimates also need the chances that are in the log, and an "
     "assumption that stands beside them. All of it is about the learners as they were run here."
@@ -246,12 +246,7 @@ def replay(
 
 
 def _replayed(
-    log: LoggedRounds,
-    title: str,
-    learner: Learner,
-    rows: Any,
-    hears: str,
-    on_progress: Callable[[int], None] | None,
+    log: LoggedRounds, title: str, learner: Learner, rows: Any, hears: str, on_progress: Callable[[int], None] | None
 ) -> Integers:
     """Play round by round: after a guess comes the answer of the log, which need not be one to that guess."""
     tried, correct = log.classes[log.guesses], log.answers == RIGHT
@@ -310,7 +305,7 @@ def _places_in_log(log: LoggedRounds, candidate: Candidate) -> Integers:
     if missing:
         raise ValueError(
             f"{candidate.title} does not know the label {missing[0]!r} of the log; it knows {own!r:.200}. Leave it "
-            "out, or save a model that was told all labels (classes=[…])"
+            "out, or save a model that knows all labels (classes=[…])"
         )
     return np.array([known_places.get(label, -1) for label in own], dtype=np.int64)
 
@@ -377,7 +372,7 @@ def estimates_table(rows: Sequence[Evaluation], title: str = "") -> Table:
     notes = (
         f"estimated share of mistakes in the answered rounds, with {LEVEL:.0%} intervals; both cut to what is sure",
         f"{ASSUMPTION}; bounds do not",
-        "effective rounds: as many of equal weight would say as much; telling: an unlikely label told something",
+        "effective rounds: as many of equal weight count as much; telling: an unlikely label was tried and informative",
     )
     columns = ("learner", *(f"{name} %" for name in METHODS), "effective rounds", "largest weight", "telling rounds")
     return Table(columns, lines, title, notes)
@@ -406,7 +401,7 @@ def _together(texts: Sequence[tuple[str, str]], n_learners: int) -> list[str]:
 
 
 def print_tables(console: Console, rows: Sequence[Evaluation], name: str) -> None:
-    """Print what is known and what is estimated of everyone, and the warnings."""
+    """Print what is known and what is estimated of all learners, and the warnings."""
     print_table(console, facts_table(rows, f"{name}: what is known of each learner"))
     if any(row.estimates.found for row in rows):
         print_table(console, estimates_table(rows, "What is estimated"))
