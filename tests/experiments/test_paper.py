@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from onebit.experiments import paper
+from onebit.experiments.compare import write_curves
 from onebit.experiments.comparison import Outcome, run_comparison
 from onebit.experiments.paper import (
     DATASETS,
@@ -18,7 +19,6 @@ from onebit.experiments.paper import (
     published_learner,
     published_mistakes,
     summarize,
-    write_curves,
     write_summary,
 )
 from onebit.kernels import Custom, Polynomial, Rational
@@ -169,7 +169,7 @@ def test_summary_file_has_the_agreed_columns_and_stable_bytes(tmp_path: Path) ->
 
 def test_curves_file_matches_numpy(tmp_path: Path) -> None:
     played = outcome("strong", "algorithm-1", [100, 150, 211])
-    write_curves([played], tmp_path / "mistakes.csv")
+    write_curves([played], tmp_path / "mistakes.csv", with_ends=True)
     with (tmp_path / "mistakes.csv").open(encoding="utf-8", newline="") as file:
         read = list(csv.DictReader(file))
     assert [int(line["round"]) for line in read] == played.rounds.tolist()

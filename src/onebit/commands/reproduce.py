@@ -5,6 +5,7 @@ from pathlib import Path
 from rich.console import Console
 
 from onebit.commands.workers import executor_for
+from onebit.experiments.compare import write_curves
 from onebit.experiments.comparison import Comparison, run_comparison
 from onebit.experiments.paper import (
     PAPER_ROUNDS,
@@ -14,7 +15,6 @@ from onebit.experiments.paper import (
     paper_comparison,
     summarize,
     summary_table,
-    write_curves,
     write_report,
     write_summary,
 )
@@ -52,7 +52,7 @@ def reproduce_command(
     with console.status("Drawing figures and writing the report …"):
         rows = summarize(outcomes)
         write_summary(rows, folder / "summary.csv")
-        write_curves(outcomes, folder / "mistakes.csv")
+        write_curves(outcomes, folder / "mistakes.csv", with_ends=True)
         figures = draw_files(drawings(outcomes, comparison.seed), folder / "figures")
         write_report(folder / "report.html", outcomes, rows, figures, _details(comparison))
     print_table(console, summary_table(rows, comparison.runs))

@@ -1,7 +1,9 @@
 """The report of a comparison: CSV files, tables for the screen, and a page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from onebit.experiments.comparison import Outcome
 from onebit.experiments.statistics import LEVEL, LOSS, TIE, TOO_FEW_RUNS, WIN, ComparisonRow, Tally, signs_to_decide
@@ -40,12 +42,7 @@ def write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence[
 
 def write_outcomes(folder: Path, outcomes: Sequence[Outcome], first_seed: int) -> None:
     """Write curves, mistakes run by run, and time per round as CSV."""
-    curves = [
-        (outcome.dataset, outcome.entry.key, t, number(mean), number(error))
-        for outcome in outcomes
-        for t, mean, error in zip(outcome.rounds.tolist(), outcome.means, outcome.errors, strict=True)
-    ]
-    write_csv(folder / "curves.csv", ("dataset", "learner", "round", "mean", "standard_error"), curves)
+    write_curves(outcomes, folder / "curves.csv")
     runs = [
         (outcome.dataset, outcome.entry.title, first_seed + run, mistakes)
         for outcome in outcomes
@@ -55,6 +52,19 @@ def write_outcomes(folder: Path, outcomes: Sequence[Outcome], first_seed: int) -
     # In a separate file: the only numbers that depend on the machine and the day.
     times = [(each.dataset, each.entry.title, fixed(each.microseconds_per_round, ".4g")) for each in outcomes]
     write_csv(folder / "timing.csv", ("dataset", "learner", "microseconds_per_round"), times)
+
+
+def write_curves(outcomes: Iterable[Outcome], path: Path, *, with_ends: bool = False) -> None:
+    """Write every learning curve as CSV, with the least and the most mistakes of any run if asked for."""
+    lines: list[tuple[object, ...]] = []
+    for outcome in outcomes:
+        ends = np.stack([outcome.mistakes.min(axis=0), outcome.mistakes.max(axis=0)], axis=1).tolist()
+        curve = zip(outcome.rounds.tolist(), outcome.means, outcome.errors, ends, strict=True)
+        for t, mean, error, low_high in curve:
+            shown = low_high if with_ends else ()
+            lines.append((outcome.dataset, outcome.entry.key, t, number(mean), number(error), *shown))
+    columns = ("dataset", "learner", "round", "mean", "standard_error", *(("min", "max") if with_ends else ()))
+    write_csv(path, columns, lines)
 
 
 def comparison_table(rows: Sequence[ComparisonRow], baseline: str) -> Table:

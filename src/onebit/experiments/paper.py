@@ -34,7 +34,6 @@ RATES = (0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)  # Banditron's exploration rat
 PAPER_ROUNDS, PAPER_RUNS = 5_000_000, 20  # Section 6
 QUICK_ROUNDS, QUICK_RUNS = 100_000, 5  # seconds, and the order of the curves is already that of the full game
 SUMMARY_COLUMNS = ("dataset", "learner", "parameters", "mean", "standard_error", "min", "max", "published", "remark")
-CURVE_COLUMNS = ("dataset", "learner", "round", "mean", "standard_error", "min", "max")
 _STANDARD_ERRORS = 3.0  # among twenty comparisons a difference of two is no surprise
 _SHARE = 0.05  # what is lost in reading curves off a figure, and a reader would still call the same
 
@@ -231,17 +230,6 @@ def write_summary(rows: Iterable[SummaryRow], path: Path) -> None:
         for row in rows
     ]
     write_csv(path, SUMMARY_COLUMNS, lines)
-
-
-def write_curves(outcomes: Iterable[Outcome], path: Path) -> None:
-    """Write every curve as CSV; the same outcomes give the same bytes."""
-    lines: list[tuple[object, ...]] = []
-    for outcome in outcomes:
-        ends = outcome.mistakes.min(axis=0).tolist(), outcome.mistakes.max(axis=0).tolist()
-        curve = zip(outcome.rounds.tolist(), outcome.means, outcome.errors, *ends, strict=True)
-        for t, mean, error, low, high in curve:
-            lines.append((outcome.dataset, outcome.entry.key, t, number(mean), number(error), low, high))
-    write_csv(path, CURVE_COLUMNS, lines)
 
 
 def summary_table(rows: list[SummaryRow], n_runs: int) -> Table:

@@ -56,13 +56,12 @@ _SECONDS = "CASE typeof(seconds) WHEN 'real' THEN seconds END"
 _INSERT = (
     "INSERT OR REPLACE INTO results VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, CAST(? AS TEXT))"
 )
+_LOCKED = "Another process kept the file locked for a minute. Run again when it is done."
+_READ_ONLY = "The file and its folder must be writable. Change that or choose another --out."
 _ADVICE = {
+    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _LOCKED),
+    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM), _READ_ONLY),
     sqlite3.SQLITE_FULL: "The disk is full. Nothing finished was lost: free some space and run again.",
-    sqlite3.SQLITE_BUSY: "Another process kept the file locked for a minute. Run again when it is done.",
-    sqlite3.SQLITE_LOCKED: "Another process kept the file locked for a minute. Run again when it is done.",
-    sqlite3.SQLITE_READONLY: "The file and its folder must be writable. Change that or choose another --out.",
-    sqlite3.SQLITE_CANTOPEN: "The file and its folder must be writable. Change that or choose another --out.",
-    sqlite3.SQLITE_PERM: "The file and its folder must be writable. Change that or choose another --out.",
     sqlite3.SQLITE_IOERR: "The disk could not be read or written. Nothing finished was lost: see to it and run again.",
 }
 

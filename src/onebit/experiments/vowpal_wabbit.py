@@ -46,10 +46,10 @@ _AVERAGE_LOSS = re.compile(r"^average loss = (\S+)", re.MULTILINE)
 
 
 class PlayedRounds(NamedTuple):
-    """What Vowpal Wabbit did."""
+    """The positions of the labels that Vowpal Wabbit named, and the seconds of the whole command."""
 
-    guesses: Integers  # positions of the labels it named, from 0
-    seconds: float  # the whole command: its start-up and the reading of its text are in it
+    guesses: Integers
+    seconds: float
 
 
 class VowpalWabbit(Player):

@@ -136,11 +136,9 @@ def expect(log: LoggedRounds, asked: Sequence[Integers]) -> list[Expected]:
             expected = np.ones((stop, n_classes))
         else:
             expected = np.clip(model.score_classes(rows[start:stop]), _LEAST, 1.0)
-        if log.among is not None:
-            for t in range(start, stop):
-                allowed = log.allowed(t)
-                if allowed is not None:
-                    expected[t - start, np.setdiff1d(np.arange(n_classes), allowed)] = 0.0
+        for row, allowed in enumerate(() if log.among is None else log.among[start:stop]):
+            if allowed is not None:
+                expected[row, np.setdiff1d(np.arange(n_classes), allowed)] = 0.0
         expected /= expected.sum(axis=1, keepdims=True)
         squares[start:stop] = np.sum(expected**2, axis=1)
         for found, guesses in zip(chances, wanted, strict=True):

@@ -73,10 +73,6 @@ class LoggedRounds:
         is_known: npt.NDArray[np.bool_] = self.answers != UNKNOWN
         return is_known
 
-    def allowed(self, t: int) -> Integers | None:
-        """Return the labels that were allowed in a round, as positions, or None if all were."""
-        return None if self.among is None else self.among[t]
-
     @property
     def n_allowed(self) -> Integers:
         """How many labels were allowed in each round."""

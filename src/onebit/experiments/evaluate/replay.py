@@ -252,8 +252,7 @@ def _replayed(
     tried, correct = log.classes[log.guesses], log.answers == RIGHT
     labels, truths = log.classes.tolist(), log.truths().tolist()
     guesses = np.empty(log.n_rounds, dtype=np.int64)
-    for t in range(log.n_rounds):
-        allowed = log.allowed(t)
+    for t, allowed in enumerate(log.among or [None] * log.n_rounds):
         row = rows[[t]] if hasattr(rows, "indptr") else rows[t]
         guess = learner.guess(row, None if allowed is None else log.classes[allowed])
         guesses[t] = guess.index
