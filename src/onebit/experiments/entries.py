@@ -18,10 +18,9 @@ import onebit.kernels
 from onebit.experiments import vowpal_wabbit
 from onebit.experiments.grid import Spec
 from onebit.experiments.players import NOT_SETTINGS, LearnerPlayer, Player, build
-from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path
+from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path, once, read_setting, read_value
 from onebit.kernels import Kernel
 from onebit.learners import Learner, all_learners
-from onebit.settings_syntax import once, read_setting, read_value
 
 # One of each kind: ours, the paper's two algorithms, its rival, and full information.
 DEFAULT_ENTRIES = (
