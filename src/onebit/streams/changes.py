@@ -21,7 +21,7 @@ from numpy.random import Generator
 from onebit.engine.randomness import change_generator
 from onebit.import_paths import did_you_mean, once, read_setting, read_value
 from onebit.inputs import Integers, check_choice, check_integer, check_number, check_rows, check_seed
-from onebit.labels import check_labels, encode_labels, infer_classes
+from onebit.labels import check_labels, classes_and_codes
 from onebit.streams.data_set import DataSet, Matrix, as_matrix
 
 _Stream = TypeVar("_Stream", DataSet, tuple[Any, Any])
