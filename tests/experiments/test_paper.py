@@ -76,8 +76,9 @@ def published(dataset: str, key: str) -> float:
 
 def test_row_holds_the_numbers_of_the_last_round() -> None:
     row = row_of("weak", "banditron-0.01", [40_000, 40_100, 40_500])
-    assert (row.mean, row.minimum, row.maximum) == (40_200, 40_000, 40_500)
-    assert row.standard_error == pytest.approx(np.std([40_000, 40_100, 40_500], ddof=1) / np.sqrt(3))
+    played = row.outcome
+    assert (played.mean, played.final.min(), played.final.max()) == (40_200, 40_000, 40_500)
+    assert played.standard_error == pytest.approx(np.std([40_000, 40_100, 40_500], ddof=1) / np.sqrt(3))
     assert row.published == published("weak", "banditron-0.01")
 
 

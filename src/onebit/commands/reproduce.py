@@ -54,7 +54,7 @@ def reproduce_command(
         write_summary(rows, folder / "summary.csv")
         write_curves(outcomes, folder / "mistakes.csv", with_ends=True)
         figures = draw_files(drawings(outcomes, comparison.seed), folder / "figures")
-        write_report(folder / "report.html", outcomes, rows, figures, _details(comparison))
+        write_report(folder / "report.html", rows, figures, _details(comparison))
     print_table(console, summary_table(rows, comparison.runs))
     say_where(console, "Tables, figures and report.html are", folder)
 

@@ -86,11 +86,9 @@ class DaskCluster:
         scheduler_at(self.address)
         self._connect(CONNECTING)
         present = self._present() or {}
-        threads = f"{sum(int(about['nthreads']) for about in present.values())} threads"
-        self._say(
-            f"Dask scheduler {self.address}: {len(present)} workers, {threads}; its dashboard is at "
-            f"{self._client.dashboard_link}"
-        )
+        n, n_threads = len(present), sum(int(about["nthreads"]) for about in present.values())
+        size = f"{n} worker{'s' * (n != 1)}, {n_threads} thread{'s' * (n_threads != 1)}"
+        self._say(f"Dask scheduler {self.address}: {size}; its dashboard is at {self._client.dashboard_link}")
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -9,12 +9,12 @@ the difference, taking the authors' runs to spread as ours do; otherwise the dif
 
 import csv
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -144,17 +144,11 @@ def published_mistakes(dataset: str, key: str) -> float | None:
     return None if name is None else float(published_curves()[dataset, name][1][-1])
 
 
-@dataclass(frozen=True)
-class SummaryRow:
+class SummaryRow(NamedTuple):
     """One contestant on one data set, after the last round."""
 
-    dataset: str
-    learner: str  # the contestant's key
+    outcome: Outcome
     parameters: str  # its settings that differ from the defaults
-    mean: float
-    standard_error: float  # NaN for a single run
-    minimum: int
-    maximum: int
     published: float | None  # the paper's number, if it has one for as many rounds
     remark: str
 
@@ -165,19 +159,9 @@ def summarize(outcomes: Iterable[Outcome]) -> list[SummaryRow]:
     for outcome in outcomes:
         in_paper = published_mistakes(outcome.dataset, outcome.entry.key)
         is_comparable = int(outcome.rounds[-1]) == PAPER_ROUNDS
-        rows.append(
-            SummaryRow(
-                dataset=outcome.dataset,
-                learner=outcome.entry.key,
-                parameters=parameters(build(outcome.entry.spec)),
-                mean=outcome.mean,
-                standard_error=outcome.standard_error,
-                minimum=int(outcome.final.min()),
-                maximum=int(outcome.final.max()),
-                published=in_paper if is_comparable else None,
-                remark=_remark(outcome, in_paper, is_comparable),
-            )
-        )
+        remark = _remark(outcome, in_paper, is_comparable)
+        settings = parameters(build(outcome.entry.spec))
+        rows.append(SummaryRow(outcome, settings, in_paper if is_comparable else None, remark))
     return rows
 
 
@@ -224,10 +208,10 @@ def write_summary(rows: Iterable[SummaryRow], path: Path) -> None:
     """Write the table as CSV; the same rows give the same bytes."""
     lines = [
         (
-            *(row.dataset, row.learner, row.parameters, number(row.mean), number(row.standard_error)),
-            *(row.minimum, row.maximum, number(row.published), row.remark),
+            *(outcome.dataset, outcome.entry.key, settings, number(outcome.mean), number(outcome.standard_error)),
+            *(int(outcome.final.min()), int(outcome.final.max()), number(published), remark),
         )
-        for row in rows
+        for outcome, settings, published, remark in rows
     ]
     write_csv(path, SUMMARY_COLUMNS, lines)
 
@@ -236,20 +220,20 @@ def summary_table(rows: list[SummaryRow], n_runs: int) -> Table:
     """Return our mistakes beside the published ones, for the screen."""
     lines = [
         [
-            *(row.dataset, row.learner, with_error(row.mean, row.standard_error)),
-            *(grouped(row.minimum), grouped(row.maximum), grouped(row.published)),
+            *(each.dataset, each.entry.key, with_error(each.mean, each.standard_error)),
+            *(grouped(int(each.final.min())), grouped(int(each.final.max())), grouped(published)),
         ]
-        for row in rows
+        for each, _, published, _ in rows
     ]
     columns = ("data", "learner", "mean", "min", "max", "paper")
     return Table(columns, lines, what_means_are(n_runs), styles=("name", "name", *["number"] * 4))
 
 
 def write_report(
-    path: Path, outcomes: list[Outcome], rows: list[SummaryRow], figures: list[FigureFile], details: Mapping[str, str]
+    path: Path, rows: Sequence[SummaryRow], figures: Sequence[FigureFile], details: Mapping[str, str]
 ) -> None:
     """Write the page: what was run, the table beside the published numbers, every figure, how to run it again."""
-    rounds, n_runs = int(outcomes[0].rounds[-1]), len(outcomes[0].mistakes)
+    rounds, n_runs = int(rows[0].outcome.rounds[-1]), len(rows[0].outcome.mistakes)
     facts = {
         "Rounds": grouped(rounds),
         "Runs": f"{n_runs} of each learner on each data set (the paper: {PAPER_RUNS})",
@@ -263,8 +247,8 @@ def write_report(
             f"This run has {grouped(rounds)} rounds where the paper has {grouped(PAPER_ROUNDS)}: "
             "its numbers cannot be compared with the published ones, which are left out of the table."
         )
-    titles = {outcome.entry.key: outcome.entry.shown for outcome in outcomes}
-    tables = [_table(name, rows, titles) for name in DATASETS if any(row.dataset == name for row in rows)]
+    played = {row.outcome.dataset for row in rows}
+    tables = [_table(name, [row for row in rows if row.outcome.dataset == name]) for name in DATASETS if name in played]
     has_published = any(row.published is not None for row in rows)
     blocks: list[Block] = [
         *(f"{_INTRO} {size}", run, listed),
@@ -276,19 +260,18 @@ def write_report(
     write_page(path, "Bandit multiclass linear classification: the experiments, reproduced", blocks)
 
 
-def _table(dataset: str, rows: list[SummaryRow], titles: dict[str, str]) -> Table:
+def _table(dataset: str, rows: Sequence[SummaryRow]) -> Table:
     lines: list[list[str | Cell]] = [
         [
-            Cell(titles.get(row.learner, row.learner), small=row.learner),
-            row.parameters,
-            with_error(row.mean, row.standard_error),
-            f"{grouped(row.minimum)} to {grouped(row.maximum)}",
-            grouped(row.published),
-            fixed(row.mean / row.published if row.published else None, ".2f"),
-            Cell(row.remark, next((_KINDS[word] for word in _KINDS if row.remark.startswith(word)), "")),
+            Cell(outcome.entry.shown, small=outcome.entry.key),
+            settings,
+            with_error(outcome.mean, outcome.standard_error),
+            f"{grouped(int(outcome.final.min()))} to {grouped(int(outcome.final.max()))}",
+            grouped(published),
+            fixed(outcome.mean / published if published else None, ".2f"),
+            Cell(remark, next((_KINDS[word] for word in _KINDS if remark.startswith(word)), "")),
         ]
-        for row in rows
-        if row.dataset == dataset
+        for outcome, settings, published, remark in rows
     ]
     columns = ("learner", "settings", "mistakes", "least to most", "published", "ours / published", "remark")
     styles = ("name", "", *["number"] * 4, "remark")
