@@ -7,6 +7,8 @@ PIP_FLAGS ?= --no-compile
 # And must be let: parsing all modules again takes every process some 3 seconds.
 unexport PYTHONDONTWRITEBYTECODE
 PIP    := -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS)
+# Every extra but mcp and rivals, whose tests are skipped where they are missing.
+PINS   := $(patsubst %,requirements/%.txt,base files figures dask serve postgres dev)
 ARGS   ?=
 DATA   ?=
 RIVALS ?= .rivals
@@ -19,10 +21,10 @@ help:  ## list the commands
 
 setup: $(VENV)/.ready  ## create the virtual environment and install the pinned requirements (cheap the second time)
 
-$(VENV)/.ready: pyproject.toml requirements/base.txt requirements/dask.txt requirements/serve.txt requirements/postgres.txt requirements/dev.txt
+$(VENV)/.ready: pyproject.toml $(PINS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "onebit needs Python 3.11 or newer; set PYTHON=python3.x"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(PIP) -r requirements/base.txt -r requirements/dask.txt -r requirements/serve.txt -r requirements/postgres.txt -r requirements/dev.txt
+	$(BIN)/python $(PIP) $(PINS:%=-r %)
 	$(BIN)/python $(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 

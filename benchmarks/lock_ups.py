@@ -44,4 +44,4 @@ def lock_up_problem(name: str, n_rounds: int, seed: int) -> Problem:
     """Return "three directions", "ten levels" (of a rating), "two ratings" (with random labels) or "rows in turn"."""
     draw, n_classes = _LOCK_UPS[name]
     X, y = draw(n_rounds, np.random.default_rng(seed))
-    return Problem(X, y, n_classes, radius=float(np.linalg.norm(X, axis=1).max()), margin=0.0)
+    return Problem(X, y, n_classes)

@@ -32,10 +32,9 @@ from rich.table import Table
 
 from onebit.decider.client import Client
 from onebit.decider.decider import Decider
-from onebit.decider.events import Event
 from onebit.decider.log import Batch, EventLog
 from onebit.decider.settings import new_settings
-from onebit.decider.tickets import Ticket
+from onebit.decider.tickets import Event, Ticket
 from onebit.reporting.text import grouped
 
 DIMENSION, CLASSES = 16, 26

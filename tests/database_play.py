@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any
 
 from onebit.decider.decider import Decider
-from onebit.decider.events import Kind
-from onebit.decider.tickets import LogWriteError, OwnedError, UnreachableError
+from onebit.decider.tickets import Kind, LogWriteError, OwnedError, UnreachableError
 
 Played = tuple[str, str, Any]
 """What was acknowledged: the verb, the ticket, and the label or the answer."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from onebit.commands.serve import PASSWORD_FILE_VARIABLE
+from onebit.cli.serve import PASSWORD_FILE_VARIABLE
 from onebit.service.connections import MOST_CONNECTIONS
 from onebit.service.limits import MOST_DECIDERS, MOST_THREADS
 

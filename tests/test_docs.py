@@ -8,16 +8,15 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import typer.main
 
 import onebit
-from onebit.cli import app
+from onebit import cli
 from onebit.learners import all_learners
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-COMMANDS = typer.main.get_group(app).commands
+COMMANDS = {name: cli.load(name) for name in cli.COMMANDS}
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 

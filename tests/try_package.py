@@ -2,7 +2,7 @@
 
 The wheel is built from the sdist, which so must be whole. What onebit runs on is not downloaded again: the environment
 gets links to just the distributions that requirements/base.txt pins, and pip says whether they are what the wheel asks
-for. Neither the sources nor anything else that tests need can be seen from there.
+for; then those of the extras. Neither the sources nor anything else that tests need can be seen from there.
 """
 
 import os
@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
+EXTRAS = ("files", "figures", "serve", "postgres", "dask")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 
@@ -29,14 +30,11 @@ def build() -> Path:
     return wheel
 
 
-def empty_environment(folder: Path) -> Path:
-    """Make an environment that has only the pinned requirements, and return its python."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    (packages,) = folder.glob("lib/python*/site-packages")
-    for line in (ROOT / "requirements" / "base.txt").read_text(encoding="utf-8").splitlines():
+def link_pins(extra: str, packages: Path) -> None:
+    """Link the distributions that one of the files of requirements pins."""
+    for line in (ROOT / "requirements" / f"{extra}.txt").read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
             link(line.partition("==")[0], packages)
-    return folder / "bin" / "python"
 
 
 def link(name: str, packages: Path) -> None:
@@ -48,16 +46,24 @@ def link(name: str, packages: Path) -> None:
 
 
 def main() -> None:
-    """Build, install, try."""
+    """Build, install, try without extras and with them."""
     wheel = build()
     with tempfile.TemporaryDirectory() as folder:
-        python = empty_environment(Path(folder) / "environment")
+        environment = Path(folder) / "environment"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+        (packages,) = environment.glob("lib/python*/site-packages")
+        python = environment / "bin" / "python"
         there = [*PIP, "--python", str(python)]
-        subprocess.run([*there, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
-        subprocess.run([*there, "check"], check=True)
         plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        subprocess.run([python, "-I", ROOT / "tests" / "smoke.py"], cwd=folder, env=plain, check=True)
-    print(f"{wheel.name} works in an empty environment")
+        link_pins("base", packages)
+        subprocess.run([*there, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
+        for extras in ((), EXTRAS):
+            for extra in extras:
+                link_pins(extra, packages)
+            subprocess.run([*there, "check"], check=True)
+            smoke = [python, "-I", ROOT / "tests" / "smoke.py", *extras]
+            subprocess.run(smoke, cwd=folder, env=plain, check=True)
+    print(f"{wheel.name} works in an empty environment, and with the extras {', '.join(EXTRAS)}")
 
 
 if __name__ == "__main__":

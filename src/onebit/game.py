@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from onebit.extras import require_extra
 from onebit.inputs import Floats, Integers, Rows, SparseRows
 from onebit.typed_json import Trusted, describe, parse, restore, write
 
@@ -203,6 +204,7 @@ class Trace:
         >>> Trace(rounds=4, mistakes=2, updates=2, uniform_guesses=0, curve=curve).to_frame()["rate"].to_list()
         [1.0, 0.5, 0.5]
         """
+        require_extra("frames need", "files")
         import polars
 
         rounds, mistakes = self.curve
@@ -223,6 +225,7 @@ class Trace:
         matplotlib Axes
         """
         if axes is None:
+            require_extra("figures need", "figures")
             from matplotlib import pyplot
 
             _, axes = pyplot.subplots(layout="constrained")

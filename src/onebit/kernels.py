@@ -446,7 +446,6 @@ class Custom(Kernel):
 
     Examples
     --------
-    >>> import numpy as np
     >>> Custom(lambda X, Y: np.tanh(1.0 + X @ Y.T))([[0.0]]).round(3)
     array([[0.762]])
     """
@@ -488,12 +487,13 @@ def as_kernel(kernel: Any) -> Any:
 def kernel_name(kernel: "Kernel | None") -> str:
     """Return the display name of a kernel, without its `normalize` setting.
 
+    Examples
+    --------
     >>> [kernel_name(kernel) for kernel in (Linear(), Gaussian(0.5, normalize=True), Polynomial(3), Laplace())]
     ['linear', 'Gaussian, width 0.5', 'Polynomial, degree 3', 'Laplace, sharpness 3']
     """
     if kernel is None or isinstance(kernel, Linear):
         return "linear"
-    # The settings distinguish kernels of the same class.
     shown = [
         f", {name} {getattr(kernel, name):g}" for name in ("width", "degree", "sharpness") if hasattr(kernel, name)
     ]

@@ -21,8 +21,7 @@ pytest.importorskip("fastapi")
 
 from onebit.decider.client import Client, error_of
 from onebit.decider.decider import Decider
-from onebit.decider.events import Kind
-from onebit.decider.tickets import LogError, LogWriteError, OwnedError, TicketConflictError
+from onebit.decider.tickets import Kind, LogError, LogWriteError, OwnedError, TicketConflictError
 from onebit.service.tokens import add_token
 from served import serving_here
 

@@ -17,9 +17,8 @@ import onebit
 from live_places import Place
 from onebit.checks.problems import noisy_problem
 from onebit.decider.decider import Decider
-from onebit.decider.events import Kind
 from onebit.decider.replay import same_state
-from onebit.decider.tickets import LogError, LogWriteError, OwnedError, ReplayWarning
+from onebit.decider.tickets import Kind, LogError, LogWriteError, OwnedError, ReplayWarning
 from onebit.encoding import Encoder
 
 PROBLEM = noisy_problem(120, 3, 4)

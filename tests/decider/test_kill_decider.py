@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from onebit.decider.decider import Decider
-from onebit.decider.events import Kind
+from onebit.decider.tickets import Kind
 
 PROGRAM = Path(__file__).with_name("kill_decider.py")
 

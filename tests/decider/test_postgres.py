@@ -15,12 +15,12 @@ pytest.importorskip("psycopg")
 import psycopg
 
 import onebit
-from onebit.commands.serve import LOG_VARIABLE, serve_command
+from onebit.cli.serve import LOG_VARIABLE
+from onebit.cli.serve import command as serve
 from onebit.decider.decider import Decider
-from onebit.decider.events import Event, Kind
 from onebit.decider.log import FORMAT_VERSION, Snapshot
 from onebit.decider.postgres import Database, PostgresLog
-from onebit.decider.tickets import LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
+from onebit.decider.tickets import Event, Kind, LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
 from postgres_server import REQUIRED, Server, require_server
 from relay import Relay
 
@@ -377,11 +377,11 @@ def test_a_password_is_never_said(server: Server, tmp_path: Path, monkeypatch: p
     told.append(str(caught.value))
     for url in ("postgresql://me:hunter2@host/x", "postgresql://host/x?password=hunter2"):
         with pytest.raises(ValueError, match="--log must have no password") as refused:
-            serve_command(tmp_path, "127.0.0.1", 0, 0.0, False, url)
+            serve(tmp_path, port=0, rate=0.0, log=url)
         told.append(str(refused.value))
     monkeypatch.setenv(LOG_VARIABLE, "mysql://me:hunter2@host/x")
     with pytest.raises(ValueError, match="must be the URL") as refused:
-        serve_command(tmp_path, "127.0.0.1", 0, 0.0, False)
+        serve(tmp_path, port=0, rate=0.0)
     told.append(str(refused.value))
     assert len(told) > 10
     assert [each for each in told if "hunter2" in each] == []

@@ -8,8 +8,8 @@ from scipy.stats import binomtest
 
 import onebit
 from onebit.decider.decider import Decider
-from onebit.decider.events import Event
 from onebit.decider.report import Recent, report, share_of
+from onebit.decider.tickets import Event
 
 
 @pytest.fixture

@@ -15,12 +15,11 @@ import pytest
 import onebit
 from in_process import onebit as onebit_command
 from live_places import Place, begun
-from onebit.commands.decider_log import read_decider
 from onebit.decider.decider import Decider
-from onebit.decider.events import Kind
 from onebit.decider.log import of_json
+from onebit.decider.logged_rounds import read_decider
 from onebit.decider.sqlite import Mark, MarkFile, OwnerFile
-from onebit.decider.tickets import LogError, LostEventsError, LostJournalWarning, OwnedError
+from onebit.decider.tickets import Kind, LogError, LostEventsError, LostJournalWarning, OwnedError
 from onebit.files import make_folder
 from onebit.service.stores import Folder
 from onebit.service.workers import WorkerPool

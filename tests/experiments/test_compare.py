@@ -1,6 +1,7 @@
 """A comparison from files to tables, in this process and as a command."""
 
 import csv
+import re
 import sqlite3
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import numpy as np
 import pytest
 
 from in_process import onebit
-from onebit.commands.compare import Request, compare_command
+from onebit.cli.compare import command
+from onebit.cli.options import Games, Workers
 from onebit.experiments import CellError, Spec, vowpal_wabbit
 from onebit.experiments.comparison import RUNS, Comparison, Outcome, run_comparison
 from onebit.experiments.entries import enter
@@ -24,6 +26,7 @@ from onebit.playing import play
 from onebit.reporting.figures import draw_files
 from onebit.reporting.looks import looks_of
 from onebit.streams import paper_weak, preprocess
+from onebit.streams.reading import PLAIN
 from onebit.streams.sources import Source, find_sources, load
 
 LEARNERS = ("BanditPerceptron", "Banditron:exploration=0.1", "MulticlassPerceptron")
@@ -37,6 +40,10 @@ always = int(float(sys.argv[sys.argv.index("-l") + 1]) * 10) % 3 + 1 if "-l" in 
 open(predictions, "w").write(f"{always}\\n" * len(labels))
 print("average loss =", round(sum(label != always for label in labels) / len(labels), 6), file=sys.stderr)
 """
+
+
+def compare(data: list[str], games: Games, jobs: int = 1, **options: Any) -> None:
+    command(tuple(data), games=games, reading=PLAIN, workers=Workers(jobs), **options)
 
 
 @pytest.fixture
@@ -154,8 +161,8 @@ def test_command_with_the_rival_writes_everything(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    request = Request([str(table), "iris"], LEARNERS, rivals=("vw",), rounds=60, runs=2, jobs=1, out=out)
-    compare_command(request)
+    games = Games(LEARNERS, rival=("vw",), rounds=60)
+    compare([str(table), "iris"], games, runs=2, out=out)
     printed = capsys.readouterr().out
     titles = [*LEARNERS, "VW default", "VW best setting", "VW best per run"]
     rows = rows_of(out / "comparison.csv")
@@ -187,7 +194,7 @@ def test_command_with_the_rival_writes_everything(
     assert "http" not in report.replace("data:image/svg+xml;base64", "")[:2000]
 
     before = {name: (out / name).read_bytes() for name in SAME_BYTES}
-    compare_command(request)
+    compare([str(table), "iris"], games, runs=2, out=out)
     assert {name: (out / name).read_bytes() for name in SAME_BYTES} == before
 
 
@@ -195,24 +202,25 @@ def test_command_with_the_rival_writes_everything(
 def test_same_bytes_with_workers_and_in_this_process(table: Path, tmp_path: Path) -> None:
     for jobs in (1, 2):
         out = tmp_path / str(jobs)
-        compare_command(Request([str(table)], LEARNERS[:1], runs=2, jobs=jobs, preprocessing="online", out=out))
+        compare([str(table)], Games(LEARNERS[:1], preprocess="online"), runs=2, jobs=jobs, out=out)
     for name in SAME_BYTES:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("given", "words"),
     [
-        ({"baseline": "Nobody"}, r"--baseline must be one of .*BanditPerceptron.*; got 'Nobody'"),
-        ({"baseline": "MulticlassPerceptron"}, "--baseline must be one of"),
-        ({"learners": ("Banditron Banditron",)}, "Banditron: the learner is named twice"),
-        ({"rivals": ("nobody",)}, "--rival must be vw, or the import path of .*; got .nobody."),
+        (("--baseline", "Nobody"), r"--baseline must be one of .*BanditPerceptron.*; got 'Nobody'"),
+        (("--baseline", "MulticlassPerceptron"), "--baseline must be one of"),
+        (("--learners", "Banditron Banditron"), "Banditron: the learner is named twice"),
+        (("--rival", "nobody"), "--rival must be vw, or the import path of .*; got .nobody."),
     ],
 )
-def test_bad_requests_play_nothing(settings: dict[str, Any], words: str, tmp_path: Path) -> None:
-    request = replace(Request(["wine"], LEARNERS, out=tmp_path / "out"), **settings)
-    with pytest.raises(ValueError, match=words):
-        compare_command(request)
+def test_bad_requests_play_nothing(given: tuple[str, str], words: str, tmp_path: Path) -> None:
+    learners = () if given[0] == "--learners" else ("--learners", " ".join(LEARNERS))
+    run = onebit("compare", "wine", *learners, *given, "--out", str(tmp_path / "out"))
+    assert run.returncode == 1
+    assert re.search(words, run.stderr), run.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -235,7 +243,7 @@ def test_figures_of_many_sets_many_learners_one_run(tmp_path: Path) -> None:
 
 
 def test_one_run_has_no_standard_error(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    compare_command(Request([str(table)], LEARNERS, rounds=60, runs=1, jobs=1, out=tmp_path))
+    compare([str(table)], Games(LEARNERS, rounds=60), runs=1, out=tmp_path)
     printed = capsys.readouterr().out
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Mistakes of a single run, which has no standard error" in printed
@@ -247,12 +255,12 @@ def test_one_run_has_no_standard_error(table: Path, tmp_path: Path, capsys: pyte
 
 
 def test_times_that_are_lost_are_left_out(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = Request([str(table)], ["BanditPerceptron", "Banditron"], runs=2, jobs=1, out=tmp_path)
-    compare_command(request)
+    games = Games(("BanditPerceptron", "Banditron"))
+    compare([str(table)], games, runs=2, out=tmp_path)
     with closing(sqlite3.connect(tmp_path / "arena.sqlite")) as connection, connection:
         connection.execute("DELETE FROM timings WHERE rowid IN (1, 2, 4)")  # the second run is played backwards
     capsys.readouterr()
-    compare_command(request)
+    compare([str(table)], games, runs=2, out=tmp_path)
     assert "nan" not in capsys.readouterr().out
     lost, known = (row["microseconds_per_round"] for row in rows_of(tmp_path / "timing.csv"))
     assert lost == ""

@@ -455,7 +455,7 @@ def test_only_the_data_set_of_a_batch_travels_with_it(tmp_path: Path) -> None:
 
 def test_without_dask_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"Dask is not installed; install it with: pip install 'onebit\[dask\]'"):
+    with pytest.raises(RuntimeError, match=r"need distributed, which is not installed: pip install 'onebit\[dask\]'"):
         DaskCluster("tcp://127.0.0.1:1")
 
 

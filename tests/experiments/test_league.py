@@ -4,6 +4,7 @@ import csv
 import math
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 
 from in_process import onebit
-from onebit.commands.league import LeagueRequest, _league, league_command
+from onebit.cli.league import Field, _league, command
+from onebit.cli.options import Games, Workers
 from onebit.experiments.comparison import run_comparison
 from onebit.experiments.entries import enter
 from onebit.experiments.league import (
@@ -31,6 +33,7 @@ from onebit.experiments.league import (
 from onebit.experiments.players import player_from
 from onebit.experiments.statistics import standings
 from onebit.learners import Banditron, NearestNeighbor, UniformGuess, all_learners
+from onebit.streams.reading import PLAIN
 from onebit.streams.sources import find_sources, known_names
 
 PLAYERS = """
@@ -87,9 +90,11 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def test_a_whole_league(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
-    data = ["iris", "wine", "digits"]
-    request = LeagueRequest(data, (FIELD,), rounds=80, runs=3, jobs=1, out=out, bundled=False)
-    league_command(request)
+    data = ("iris", "wine", "digits")
+    play = partial(
+        command, data, field=Field(bundled=False), games=Games((FIELD,), rounds=80), reading=PLAIN, workers=Workers(1)
+    )
+    play(runs=3, out=out)
     printed = " ".join(capsys.readouterr().out.split())
     standings = rows_of(out / "standings.csv")
     assert [(row["place"], row["learner"], row["finished"]) for row in standings] == [
@@ -127,8 +132,8 @@ def test_a_whole_league(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     assert len(list((out / "figures" / "learners").glob("*.png"))) == 8
 
     before = {name: (out / name).read_bytes() for name in SAME_BYTES}
-    monkeypatch.setattr("onebit.commands.league.write_pages", lambda *_: None)  # to draw all again would take longest
-    league_command(request)
+    monkeypatch.setattr("onebit.cli.league.write_pages", lambda *_: None)  # to draw all again would take longest
+    play(runs=3, out=out)
     assert {name: (out / name).read_bytes() for name in SAME_BYTES} == before
 
 
@@ -187,12 +192,13 @@ def test_a_league_in_pieces_is_the_whole(tmp_path: Path) -> None:
 
 
 def test_diagonal_forms_play_where_whole_matrices_are_too_long() -> None:
-    request = LeagueRequest(["digits"], ("SOBA SOBA:diagonal=true LinUCB",), bundled=False, diagonal=True)
-    league, _ = _league(replace(request, seconds_per_game=1e-6))
+    field = Field(bundled=False, diagonal=True)
+    games = Games(("SOBA", "SOBA:diagonal=true", "LinUCB"))
+    league, _ = _league(["digits"], field._replace(seconds_per_game=1e-6), games, PLAIN, runs=20)
     titles = ["SOBA", "SOBA:diagonal=true", "LinUCB", "LinUCB diagonal"]
     assert [entry.title for entry in league.entries] == titles, "nobody plays twice"
     assert [entry.title for entry in league.entries_on(league.sources[0])] == [titles[1], titles[3]]
-    everyone = {entry.title: entry for entry in _league(replace(request, learners=()))[0].entries}
+    everyone = {entry.title: entry for entry in _league(["digits"], field, Games(), PLAIN, runs=20)[0].entries}
     assert everyone["Confidit diagonal"].spec.settings["diagonal"] is True
     assert everyone["Confidit"].spec.settings["diagonal"] is False
     assert "Banditron diagonal" not in everyone

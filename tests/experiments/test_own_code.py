@@ -200,7 +200,7 @@ def test_what_decides_the_rounds_is_in_the_key(versioned: dict[str, set[str]]) -
 def test_what_shows_or_stores_is_in_no_key(versioned: dict[str, set[str]]) -> None:
     beside = (
         "onebit.reporting",
-        "onebit.commands",
+        "onebit.cli",
         "onebit.experiments.store",
         "onebit.experiments.run",
         "onebit.bounds",

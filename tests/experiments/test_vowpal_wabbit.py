@@ -136,5 +136,5 @@ def test_a_game_without_end_is_ended(fake: Path, tmp_path: Path) -> None:
 
 def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(RuntimeError, match=r"not installed; install it with: pip install 'onebit\[rivals\]'"):
+    with pytest.raises(RuntimeError, match=r"vowpalwabbit, which is not installed: pip install 'onebit\[rivals\]'"):
         vowpal_wabbit.players()

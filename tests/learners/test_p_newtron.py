@@ -57,7 +57,7 @@ def in_ball(A: Floats, theta: Floats, radius: float) -> Floats:
 @BOTH
 @pytest.mark.parametrize("settings", [(10.0, 0.01, 1.0), (3.0, 50.0, 1e4)], ids=["on the ball", "within"])
 def test_newtron_against_a_plain_program(diagonal: bool, settings: tuple[float, float, float]) -> None:
-    problem = Problem(3.0 * PROBLEM.X[:300], PROBLEM.y[:300], 4, 3.0, 0.0)
+    problem = Problem(3.0 * PROBLEM.X[:300], PROBLEM.y[:300], 4)
     guesses, weights = plain_newtron(problem, 0.2, settings, 5, diagonal)
     learner = onebit.PNewtron(0.2, *settings, diagonal=diagonal)
     assert guesses_of(learner, problem.X, problem.y, seed=5).tolist() == guesses

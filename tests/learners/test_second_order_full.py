@@ -41,7 +41,7 @@ def test_the_inverse_stays_right(name: str, rounds: int) -> None:
     X = problem.X * 10.0 ** generator.uniform(-3, 1, (rounds // 10, 1))
     X[:, 5] = X[:, 4] + 1e-3 * X[:, 5]
     learner = onebit.SOBA(0.05, classes=4) if name == "SOBA" else onebit.PNewtron(0.05, classes=4)
-    play_on(learner, Problem(X, problem.y, 4, 10.0, 0.0), rounds, 1e-7)
+    play_on(learner, Problem(X, problem.y, 4), rounds, 1e-7)
     assert learner.n_updates_ > rounds / 20
 
 

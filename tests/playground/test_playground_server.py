@@ -10,7 +10,8 @@ import pytest
 from fastapi import FastAPI
 
 from in_process import onebit
-from onebit.commands.playground import listen
+from onebit.cli.playground import listen
+from onebit.extras import EXTRAS
 from onebit.playground import server
 from onebit.playground.server import create_app
 from onebit.playground.sessions import Sessions
@@ -200,9 +201,9 @@ def test_another_port_is_taken_where_one_is_in_use() -> None:
 
 
 def test_what_is_missing_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.commands.playground._NEEDED", ("fastapi", "not_there_at_all"))
+    monkeypatch.setitem(EXTRAS, "serve", ("uvicorn", "not_there_at_all"))
     run = onebit("playground", "--no-browser")
     assert run.returncode == 1
-    assert "not_there_at_all must be installed" in run.stderr
-    assert "pip install 'onebit[serve]'" in run.stderr
+    line = "the playground needs not_there_at_all, which is not installed: pip install 'onebit[serve]'"
+    assert run.stderr == f"error: {line}\n"
     assert onebit("playground", "--port", "99999").returncode == 1

@@ -20,7 +20,7 @@ import pytest
 pytest.importorskip("fastapi")
 
 from in_process import onebit
-from onebit.commands.serve import PASSWORD_FILE_VARIABLE, _database
+from onebit.cli.serve import PASSWORD_FILE_VARIABLE, _database
 from onebit.decider.client import MOST_AT_ONCE, Client
 from onebit.decider.decider import Decider
 from onebit.decider.tickets import UnreachableError

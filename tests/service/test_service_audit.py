@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from onebit.commands.serve import serve_command
+from onebit.cli.serve import command as serve
 from onebit.service.audit import AuditLog
 from onebit.service.tokens import add_token
 from served import Served
@@ -140,7 +140,7 @@ def test_a_service_without_room_for_its_audit_log_does_not_start(tmp_path: Path)
     with pytest.raises(OSError, match="serve with --no-audit"):
         AuditLog(tmp_path).start()
     with pytest.raises(OSError, match="serve with --no-audit"):
-        serve_command(tmp_path, "127.0.0.1", 0, 0.0, log_requests=False)
+        serve(tmp_path, port=0, rate=0.0)
 
 
 def test_the_name_of_an_expired_token_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

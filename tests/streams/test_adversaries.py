@@ -45,12 +45,12 @@ BOUNDS: dict[str, Callable[..., float]] = {
 
 
 def title(hard: HardSequence) -> str:
-    return f"{hard.challenge.name}, K={hard.challenge.n_classes}, R={hard.radius}, γ={hard.margin}"
+    return f"{hard.challenge.name}, K={hard.challenge.n_classes}, R={hard.challenge.radius}, γ={hard.challenge.margin}"
 
 
 def satisfies_definition(hard: HardSequence) -> bool:
     """Definition 1 word by word, with room for rounding."""
-    W, gamma, slack = hard.separators, hard.margin, 1e-12 * hard.radius
+    W, gamma, slack = hard.separators, hard.challenge.margin, 1e-12 * hard.challenge.radius
     for x, y in zip(hard.X, hard.y, strict=True):
         for i in range(len(W)):
             if hard.challenge.kind == "weak" and i != y and not W[y] @ x >= W[i] @ x + gamma - slack:
@@ -65,9 +65,9 @@ def satisfies_definition(hard: HardSequence) -> bool:
 @pytest.mark.parametrize("hard", SEQUENCES, ids=title)
 def test_vectors_prove_the_margin(hard: HardSequence) -> None:
     assert satisfies_definition(hard)
-    assert hard.proved_margin() == pytest.approx(hard.margin, rel=1e-12)
+    assert hard.proved_margin() == pytest.approx(hard.challenge.margin, rel=1e-12)
     assert hard.separators.shape == (hard.challenge.n_classes, hard.challenge.n_features)
-    assert np.linalg.norm(hard.X, axis=1).max() <= hard.radius * (1 + 1e-15)
+    assert np.linalg.norm(hard.X, axis=1).max() <= hard.challenge.radius * (1 + 1e-15)
     assert hard.X.shape == (hard.challenge.rounds, hard.challenge.n_features)
 
 
@@ -75,12 +75,14 @@ def test_vectors_prove_the_margin(hard: HardSequence) -> None:
 def test_the_solver_finds_at_least_that_margin(hard: HardSequence) -> None:
     found = margin(hard.X, hard.y, classes=hard.challenge.n_classes)
     largest = found.weak if hard.challenge.kind == "weak" else found.strong
-    assert largest >= hard.margin * (1 - 1e-9)
+    assert largest >= hard.challenge.margin * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("hard", SEQUENCES, ids=title)
 def test_numbers_are_the_theorems(hard: HardSequence) -> None:
-    stated = BOUNDS[hard.challenge.name](n_classes=hard.challenge.n_classes, radius=hard.radius, margin=hard.margin)
+    stated = BOUNDS[hard.challenge.name](
+        n_classes=hard.challenge.n_classes, radius=hard.challenge.radius, margin=hard.challenge.margin
+    )
     assert hard.lower_bound == stated
     assert hard.challenge.forced.value is not None
     assert hard.challenge.forced.value >= stated

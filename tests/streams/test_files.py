@@ -252,7 +252,7 @@ def test_no_memory_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_without_polars_one_line_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name == "polars" or name.startswith("polars.")]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ValueError, match=r"table\.csv: reading tables needs polars: pip install 'onebit\[files\]'"):
+    with pytest.raises(ValueError, match=r"table\.csv: reading tables needs polars, .*: pip install 'onebit\[files\]'"):
         read_table(write(tmp_path, "a,class\n1,x\n2,y\n"))
 
 

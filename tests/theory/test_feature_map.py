@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from onebit.kernels import Gaussian, Multinomial, Polynomial, Rational
 from onebit.theory.feature_map import FeatureMap, rational_tail, squared_vector_norm_bound
-from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces, MultivariatePolynomial
+from onebit.theory.multivariate import MultivariatePolynomial
+from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces
 
 exactly = settings(derandomize=True, deadline=None, max_examples=40)
 small = st.fractions(min_value=Fraction(-1, 2), max_value=Fraction(1, 2), max_denominator=20)

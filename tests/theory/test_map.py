@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from onebit.cli import app
+from onebit.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "theory" / "README.md"
@@ -75,7 +75,7 @@ def test_what_a_row_names_exists(row: Row) -> None:
     assert row.tests
     for name in row.code:
         if name.startswith("onebit "):
-            assert name.removeprefix("onebit ") in commands()
+            assert name.removeprefix("onebit ") in set(COMMANDS)
         else:
             assert resolve_name(f"onebit.{name}").__doc__, f"{name} says nothing about itself"
     for name in row.tests:
@@ -100,8 +100,3 @@ def test_a_wrong_name_would_be_noticed() -> None:
 def functions(path: Path) -> set[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-
-
-@cache
-def commands() -> set[str]:
-    return {command.callback.__name__ for command in app.registered_commands if command.callback is not None}

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onebit.theory.feature_map import rational_tail
-from onebit.theory.polynomials import (
+from onebit.theory.multivariate import (
     MultivariatePolynomial,
     binomial_bound,
     exponents_of_degree,
     multinomial,
-    numerator_and_denominator,
     squared_norm_bound_of_power,
     squared_norm_bound_of_product,
     squared_norm_bound_of_sum,
     squared_sum_bound,
 )
+from onebit.theory.polynomials import numerator_and_denominator
 
 exactly = settings(derandomize=True, deadline=None, max_examples=60)
 fractions = st.fractions(min_value=-5, max_value=5, max_denominator=12)

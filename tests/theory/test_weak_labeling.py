@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from onebit.theory.exact import dot
-from onebit.theory.strict_inequalities import positive_solution, solve_by_simplex
 from onebit.theory.weak_labeling import (
     SetSplitting,
     WeakLabeling,
@@ -19,8 +18,10 @@ from onebit.theory.weak_labeling import (
     it_is,
     it_is_not,
     measure_solving,
+    positive_solution,
     random_set_splitting,
     solve,
+    solve_by_simplex,
 )
 
 exactly = settings(derandomize=True, deadline=None, max_examples=60)

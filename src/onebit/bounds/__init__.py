@@ -4,8 +4,9 @@
 of what a theorem says, a `Claim`: learners promise claims, adversaries force them, ``onebit bound`` prints them.
 Whole-number bounds are Python integers. A float argument counts as the decimal it is written as (0.1 is one tenth), and
 quotients are formed exactly, so that ⌊4(0.7/0.07)²⌋ is 400, where floats give 399. Bounds that outgrow a float come
-with a twin whose name starts with ``log2_``. Constants that can be improved keep the paper's value; the better ones
-have names ending in ``_sharp``.
+with a twin whose name starts with ``log2_``; beyond the largest float, upper bounds are infinite and lower bounds raise
+an OverflowError. Constants that can be improved keep the paper's value; the better ones have names ending in
+``_sharp``.
 
 Symbols: K = n_classes; R = radius (no example is longer; in a kernel's space the root of the largest k(x, x));
 γ = margin, strong or weak as each bound says; d = dimension, the number of features; r = reach, nearest neighbour's
@@ -27,50 +28,32 @@ Examples
 45017.4
 """
 
-from onebit.bounds.claims import BOUNDS, Bound, Claim, at_most
-from onebit.bounds.lower import (
-    bandit_lower_bound,
-    full_information_lower_bound,
-    full_information_lower_bound_sharp,
-    ignorant_lower_bound,
-    ignorant_lower_bound_sharp,
-    ignorant_lower_bound_with,
-    ignorant_lower_bound_with_sharp,
-    log2_bandit_lower_bound,
-    log2_full_information_lower_bound,
-    log2_full_information_lower_bound_sharp,
-    log2_ignorant_lower_bound,
-    log2_ignorant_lower_bound_sharp,
-    log2_ignorant_lower_bound_with,
-    log2_ignorant_lower_bound_with_sharp,
-    log2_one_example_lower_bound,
-    one_example_lower_bound,
+import math
+from fractions import Fraction
+
+from onebit.bounds.claims import (
+    BOUNDS,
+    MOST_EXACT_EXPONENT,
+    Bound,
+    Claim,
+    Size,
+    at_most,
+    bound,
+    check_decimal,
+    log2,
+    log2_of,
+    sized_bound,
+    squared_ratio,
+    strong_ratio,
+    weak_ratio,
 )
-from onebit.bounds.margin_transformation import rational_kernel_margin
-from onebit.bounds.upper import (
-    bandit_halving_mistakes,
-    bandit_svm_mistakes,
-    full_information_svm_mistakes,
-    guarded_svm_mistakes,
-    is_safe_reach,
-    kernel_perceptron_mistakes,
-    log2_bandit_svm_mistakes,
-    log2_nearest_neighbor_mistakes,
-    log2_nearest_neighbor_mistakes_sharp,
-    log2_nearest_neighbor_mistakes_within,
-    log2_rational_kernel_mistakes,
-    log2_rational_kernel_mistakes_sharp,
-    multiclass_perceptron_mistakes,
-    nearest_neighbor_memory,
-    nearest_neighbor_mistakes,
-    nearest_neighbor_mistakes_sharp,
-    nearest_neighbor_mistakes_within,
-    packing_bound,
-    perceptron_mistakes,
-    perceptron_updates,
-    rational_kernel_mistakes,
-    rational_kernel_mistakes_sharp,
+from onebit.bounds.margin_transformation import (
+    InversePower,
+    rational_kernel_margin,
+    sharper_margin,
+    transformed_margin,
 )
+from onebit.inputs import check_integer, check_number
 
 __all__ = [
     "BOUNDS",
@@ -117,3 +100,333 @@ __all__ = [
     "rational_kernel_mistakes",
     "rational_kernel_mistakes_sharp",
 ]
+
+# Half a megabyte for one number: larger ones take seconds to multiply out, and say no more than their logarithm.
+_MOST_BITS = 2**22
+# A margin that was measured may be too large by its rounding, and at √2·γ itself the reach is not safe.
+_SLACK = Fraction(1, 10**9)
+# Theorem 24's proof, case τ < T/2 + 1: (1−q₀)/q₀·(1−(1−q₀)^(T/2)) is at least this times √T, for T ≥ 2 and q₀ = 1/√T.
+_IGNORANT_SLOPE = (1.0 - math.sqrt(0.5)) * (1.0 - math.exp(-0.5))
+# From here on rounding N down changes log₂ N by less than a float's last digit.
+_ROUNDED_LOG2 = 60.0
+
+
+# Upper bounds: Theorems 2, 4, 10 and 21, Corollary 6, BanditSVM's and halving's.
+
+
+@bound("2", "upper", binds="Algorithm 1")
+def perceptron_mistakes(n_classes: int, radius: float, margin: float) -> int:
+    """Return (K−1)⌊4(R/γ)²⌋: the expected mistakes of Algorithm 1 on strongly separable examples."""
+    # The proof's E[B] = (K−1)E[C]: each update after a uniform guess costs K−1 misses on average.
+    updates = perceptron_updates(n_classes, radius, margin)
+    return (int(n_classes) - 1) * updates
+
+
+@bound("2-updates", "upper", "updates", binds="Algorithm 1")
+def perceptron_updates(n_classes: int, radius: float, margin: float) -> int:
+    """Return ⌊4(R/γ)²⌋: the updates of Algorithm 1, in every run (from the proof of Theorem 2)."""
+    return math.floor(4 * strong_ratio(n_classes, radius, margin))
+
+
+@bound("4", "upper", binds="Algorithm 2 with this kernel")
+def kernel_perceptron_mistakes(n_classes: int, radius: float, margin: float) -> int:
+    """Return (K−1)⌊4(R/γ)²⌋: the expected mistakes of Algorithm 2, with margin and radius in the kernel's space."""
+    return perceptron_mistakes(n_classes, radius, margin)
+
+
+def log2_rational_kernel_mistakes(n_classes: int, margin: float) -> float:
+    """Return the base-2 logarithm of `rational_kernel_mistakes`."""
+    return 3.0 - 2.0 * transformed_margin(n_classes, margin).log2 + math.log2(n_classes - 1)
+
+
+@bound("6", "upper", binds="Algorithm 2 with Rational()", log2=log2_rational_kernel_mistakes)
+def rational_kernel_mistakes(n_classes: int, margin: float) -> int:
+    """Return (K−1)⌊8/γ'²⌋: the expected mistakes of Algorithm 2 with the rational kernel on weakly separable examples.
+
+    They lie in the unit ball; for examples of length up to R the margin is γ/R, with ``Rational(normalize=True)``.
+    """
+    return _rational_mistakes(n_classes, transformed_margin(n_classes, margin).larger)
+
+
+def log2_rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> float:
+    """Return the base-2 logarithm of `rational_kernel_mistakes_sharp`."""
+    return 3.0 - 2.0 * sharper_margin(n_classes, margin).log2 + math.log2(n_classes - 1)
+
+
+@bound("6-sharp", "upper", binds="Algorithm 2 with Rational()", log2=log2_rational_kernel_mistakes_sharp)
+def rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> int:
+    """Return (K−1)⌊8/γ'²⌋ with the γ' that the proof of Theorem 5 yields (`sharper_margin`)."""
+    return _rational_mistakes(n_classes, sharper_margin(n_classes, margin).larger)
+
+
+def _rational_mistakes(K: int, margin: InversePower) -> int:
+    if -2.0 * margin.log2 > _MOST_BITS:
+        raise OverflowError(f"the bound is about 2^{-2.0 * margin.log2:.3g}; use the function whose name begins log2_")
+    # k(x, x) ≤ 2 makes 4(R/γ')² = 8/γ'², and 1/γ'² is a whole number: the floor does nothing.
+    return (int(K) - 1) * 8 * margin.inverse_square
+
+
+@bound("10", "upper", "mistakes", binds="the Multiclass Perceptron, told every label")
+def multiclass_perceptron_mistakes(radius: float, margin: float) -> int:
+    """Return ⌊2(R/γ)²⌋: the mistakes of the Multiclass Perceptron, told every label, on weakly separable examples."""
+    # The bound has no K; of all numbers of classes two have the largest weak margin.
+    return math.floor(2 * weak_ratio(2, radius, margin))
+
+
+@bound("FullInformationSVM", "upper", "mistakes", binds="FullInformationSVM with a hard margin")
+def full_information_svm_mistakes(n_classes: int, radius: float, margin: float) -> int:
+    """Return ⌊4(R/γ)²⌋: the mistakes of BanditSVM's twin that is told every label, in every run.
+
+    With a hard margin, without a kernel, on rows that are not scaled; or in the space of one kernel, until its budget
+    is full.
+    """
+    # Both count facts on the wrong side, of which there are as many as Algorithm 1 has updates.
+    return perceptron_updates(n_classes, radius, margin)
+
+
+@sized_bound("BanditSVM", "upper", binds="BanditSVM with a hard margin")
+def bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploration: float) -> Size:
+    """Return max(1, K/p−1)·⌊4(R/γ)²⌋: the expected mistakes of BanditSVM, with a hard margin and nothing forgotten.
+
+    Without a kernel, on rows that are not scaled; or in the space of one kernel, until its budget is full.
+    """
+    check_number("exploration", exploration, above=0.0, at_most=1.0)
+    # A mistake where a class claims x counts once; where none does, K/p−1 are made on average for each right guess.
+    K = check_integer("n_classes", n_classes, low=1)
+    factor = max(Fraction(1), K / check_decimal("exploration", exploration) - 1)
+    return Size(factor * full_information_svm_mistakes(n_classes, radius, margin))
+
+
+@bound("BanditSVM-guarded", "upper", binds="guarded BanditSVM")
+def guarded_svm_mistakes(n_classes: int, radius: float, margin: float, n_kernels: int, softness: float) -> int:
+    """Return 11 + 31(K−1)(mB + m − 1), B = ⌊16(1 + 1/(2C))(R/γ)²⌋: the expected mistakes of guarded BanditSVM."""
+    kernels = check_integer("n_kernels", n_kernels, low=1)
+    slack = Fraction(0) if not isinstance(softness, bool) and softness == 0 else check_decimal("softness", softness)
+    productive = math.floor(16 * (1 + slack) * strong_ratio(n_classes, radius, margin))
+    # Ten disputed mistakes are waited for, and thirty more for each one that is made by following the reference.
+    return 11 + 31 * max(1, int(n_classes) - 1) * (kernels * productive + kernels - 1)
+
+
+@bound("halving", "upper", "mistakes", binds="BanditHalving, if a hypothesis is never wrong")
+def bandit_halving_mistakes(n_classes: int, n_hypotheses: int) -> int:
+    """Return ⌊K·ln H⌋: the mistakes of BanditHalving, always, if one of its hypotheses is never wrong."""
+    K, H = check_integer("n_classes", n_classes, low=1), check_integer("n_hypotheses", n_hypotheses, low=1)
+    # K·ln H is a whole number for H = 1 only; where a float cannot tell, the larger one is a bound all the same.
+    return 0 if min(K, H) == 1 else math.floor(K * math.log(H) * (1.0 + 2.0**-50))
+
+
+def is_safe_reach(reach: float, margin: float) -> bool:
+    """Return whether a reach is below √2·γ, by more than rounding, so that nothing within it has another label.
+
+    This is Lemma 19, which has γ in place of every number below √2·γ.
+
+    Examples
+    --------
+    >>> is_safe_reach(0.14, margin=0.1), is_safe_reach(0.15, margin=0.1), is_safe_reach(2, margin=math.sqrt(2))
+    (True, False, False)
+    """
+    # In squares √2 need not be rounded.
+    return check_decimal("reach", reach) ** 2 < 2 * check_decimal("margin", margin) ** 2 * (1 - _SLACK)
+
+
+def packing_bound(radius: float | Fraction, distance: float | Fraction, dimension: int) -> Fraction:
+    """Return Lemma 20's (2R/r+1)^d, exactly: the most points in a ball of radius R, any two more than r apart.
+
+    Examples
+    --------
+    >>> packing_bound(radius=1, distance=0.1, dimension=2)
+    Fraction(441, 1)
+    """
+    base = 2 * check_decimal("radius", radius) / check_decimal("distance", distance) + 1
+    return Fraction(base ** check_integer("dimension", dimension, low=1))
+
+
+def _neighbors(n_classes: int, radius: float, reach: float, dimension: int) -> Size:
+    """Return (K−1)(2R/r+1)^d."""
+    K, d = check_integer("n_classes", n_classes, low=1), check_integer("dimension", dimension, low=1)
+    return Size(Fraction(K - 1), packing_bound(radius, check_decimal("reach", reach), 1), Fraction(d))
+
+
+@sized_bound("21-reach", "upper", binds="nearest neighbour within a safe reach")
+def nearest_neighbor_mistakes_within(n_classes: int, radius: float, reach: float, dimension: int) -> Size:
+    """Return (K−1)(2R/r+1)^d: the expected mistakes of nearest neighbour within r, which must be a safe reach."""
+    return _neighbors(n_classes, radius, reach, dimension)
+
+
+@sized_bound("21-memory", "upper", "updates", binds="nearest neighbour within a reach")
+def nearest_neighbor_memory(radius: float, reach: float, dimension: int) -> Size:
+    """Return (2R/r+1)^d: the examples that nearest neighbour within r remembers."""
+    # One mistake on average for each example remembered, where there are two classes.
+    return _neighbors(2, radius, reach, dimension)
+
+
+@sized_bound("21", "upper", binds="nearest neighbour within the weak margin")
+def nearest_neighbor_mistakes(n_classes: int, radius: float, margin: float, dimension: int) -> Size:
+    """Return (K−1)(2R/γ+1)^d: the expected mistakes of nearest neighbour within γ on weakly separable examples."""
+    weak_ratio(n_classes, radius, margin)
+    return _neighbors(n_classes, radius, margin, dimension)
+
+
+@sized_bound("21-sharp", "upper", binds="nearest neighbour just within √2 times the weak margin")
+def nearest_neighbor_mistakes_sharp(n_classes: int, radius: float, margin: float, dimension: int) -> Size:
+    """Return (K−1)(√2·R/γ+1)^d: nearest neighbour within a radius just below √2·γ instead of γ."""
+    square = 2 * weak_ratio(n_classes, radius, margin)
+    K, d = int(n_classes), Fraction(check_integer("dimension", dimension, low=1))
+    # √2·R/γ is the only root; where it is beyond a float the 1 does not matter.
+    base, exponent = (Fraction(math.sqrt(square) + 1.0), d) if square < 2**1000 else (square, d / 2)
+    return Size(Fraction(K - 1), base, exponent)
+
+
+# Lower bounds: Theorems 3, 11 and 24.
+
+
+def bandit_examples(radius: float, margin: float) -> int:
+    """Return M = ⌊¼(R/γ)²⌋, the number of vectors in Theorem 3's construction."""
+    return math.floor(squared_ratio(radius, margin) / 4)
+
+
+def full_information_examples(radius: float, margin: float) -> int:
+    """Return T = ⌊(R/γ)²⌋, the number of vectors in Theorem 11's construction."""
+    return math.floor(squared_ratio(radius, margin))
+
+
+def most_directions(margin: float, n_features: int) -> int:
+    """Return ⌊N⌋ with N = (1/(160γ))^((d−2)/2), the number of directions that Lemma 25 has; exact at any size.
+
+    Parameters
+    ----------
+    margin, n_features : float, int
+        γ, below 1/160; d features, at least 2.
+
+    Examples
+    --------
+    >>> [most_directions(0.001, d) for d in (2, 4, 8, 12, 20)]
+    [1, 6, 244, 9536, 14551915]
+    """
+    d, gamma = check_integer("n_features", n_features, low=2), check_decimal("margin", margin)
+    if 160 * gamma >= 1:
+        raise ValueError(
+            f"margin must be below 1/160 = {1 / 160} for Lemma 25; got {margin!r}. Use a smaller margin: for larger "
+            "ones Theorem 24 says nothing that one example does not"
+        )
+    # ⌊√⌊x⌋⌋ = ⌊√x⌋: the floor inside lets the root be taken in whole numbers.
+    return math.isqrt(math.floor((1 / (160 * gamma)) ** (d - 2)))
+
+
+@sized_bound("3", "lower", binds="bandit learners")
+def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
+    """Return ½(K−1)⌊¼(R/γ)²⌋: expected mistakes that some strongly separable sequence forces on any bandit learner.
+
+    There are at most (R/γ)² classes.
+    """
+    ratio = strong_ratio(n_classes, radius, margin)
+    if n_classes > ratio:
+        raise ValueError(
+            f"n_classes must be at most (radius/margin)² = {float(ratio):.6g} for Theorem 3; got {n_classes!r}. "
+            "one_example_lower_bound has no such condition"
+        )
+    # With K−1 questions, finding one label by trying costs 0, 1, …, K−1 mistakes with equal chance.
+    return Size(Fraction((int(n_classes) - 1) * bandit_examples(radius, margin), 2))
+
+
+@sized_bound("3-remark", "lower", binds="bandit learners")
+def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
+    """Return ½(K−1): the expected mistakes of any bandit learner on one example of random label, shown K times.
+
+    The paper's remark asks for γ ≤ R; needed is γ ≤ 2R/√K, without which no strongly separable example exists.
+    """
+    strong_ratio(n_classes, radius, margin)
+    return Size(Fraction(int(n_classes) - 1, 2))
+
+
+@sized_bound("11", "lower", binds="every learner")
+def full_information_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
+    """Return ½⌊(R/γ)²⌋: expected mistakes that some weakly separable sequence forces on any learner told all labels."""
+    weak_ratio(n_classes, radius, margin)
+    # Nothing can be known of a label that was drawn: among K ≥ 2 it is guessed wrong with a chance of ½ or more.
+    return Size(Fraction(full_information_examples(radius, margin), 2))
+
+
+@sized_bound("11-sharp", "lower", binds="every learner")
+def full_information_lower_bound_sharp(n_classes: int, radius: float, margin: float) -> Size:
+    """Return ⌊(R/γ)²⌋(1−1/K): what Theorem 11's construction forces; on average no learner errs more often there."""
+    weak_ratio(n_classes, radius, margin)
+    return Size(full_information_examples(radius, margin) * (1 - Fraction(1, int(n_classes))))
+
+
+@sized_bound("24", "lower", binds="ignorant learners")
+def ignorant_lower_bound(margin: float, dimension: int) -> Size:
+    """Return (1/10)·(1/(160γ))^((d−2)/4): expected mistakes forced on learners that never learn from a mistake.
+
+    Strongly separable examples, two classes, radius 1. The proof is for γ < 1/160 and d ≥ 2; elsewhere the number is
+    below ½, which one example of the less likely label forces.
+    """
+    return Size(Fraction(1, 10), *_ignorant_power(margin, dimension))
+
+
+def _ignorant_power(margin: float, dimension: int) -> tuple[Fraction, Fraction]:
+    """Return 1/(160γ) and (d−2)/4."""
+    gamma, d = check_decimal("margin", margin), check_integer("dimension", dimension, low=1)
+    if gamma >= 1:
+        raise ValueError(f"margin must be below 1 for Theorem 24; got {margin!r}. Divide it by the radius")
+    return 1 / (160 * gamma), Fraction(d - 2, 4)
+
+
+@sized_bound("24-sharp", "lower", binds="ignorant learners")
+def ignorant_lower_bound_sharp(margin: float, dimension: int) -> Size:
+    """Return max(½, (1−1/√2)(1−1/√e)·√N): what the proof of Theorem 24 gives, with its number of vectors rounded down.
+
+    N = ⌊(160γ)^(−(d−2)/2)⌋ directions exist for γ < 1/160 and d ≥ 2, and the two constants come to 0.115. Rounding N
+    costs nothing of the stated 1/10: up to N = 25 the ½ covers it, beyond it 0.115·√⌊N⌋ does.
+    """
+    base, exponent = _ignorant_power(margin, dimension)
+    # Outside the lemma's range only one example of the less likely label is left.
+    if dimension < 2 or base <= 1:
+        return Size(Fraction(1, 2))
+    size = 2 * float(exponent) * log2(base)
+    # Rounding N down changes its logarithm only while N is small.
+    if size < _ROUNDED_LOG2:
+        is_exact = dimension <= MOST_EXACT_EXPONENT
+        N = most_directions(margin, dimension) if is_exact else max(1, math.floor(2.0**size * (1.0 - 1e-9)))
+        base, exponent = Fraction(N), Fraction(1, 2)
+    return max(Size(Fraction(1, 2)), Size(Fraction(_IGNORANT_SLOPE), base, exponent), key=lambda size: size.log2)
+
+
+@sized_bound("24-directions", "lower", binds="ignorant learners")
+def ignorant_lower_bound_with(directions: int) -> Size:
+    """Return √T/10: Theorem 24 with T of Lemma 25's directions instead of all of them."""
+    return Size(Fraction(1, 10), Fraction(check_integer("directions", directions, low=1)), Fraction(1, 2))
+
+
+@sized_bound("24-directions-sharp", "lower", binds="ignorant learners")
+def ignorant_lower_bound_with_sharp(directions: int) -> Size:
+    """Return (√T−1)(1−(1−1/√T)^T), for T = 1 one half: what Algorithm 5 forces with T directions.
+
+    What the proof of Theorem 24 sums up is concave in the round in which phase 2 starts, so it is smallest for the
+    first or the last; this is the first. Some ignorant learner makes no more mistakes.
+    """
+    T = check_integer("directions", directions, low=1)
+    if T == 1:
+        return Size(Fraction(1, 2))
+    # Beside a root beyond the floats the 1 does not matter.
+    if T >= 2**1000:
+        return Size(Fraction(1), Fraction(T), Fraction(1, 2))
+    root = math.sqrt(T)
+    # (1−1/√T)^T is about e^(−√T): nothing beside 1 from here on.
+    missed = (1.0 - 1.0 / root) ** T if T < 2**60 else 0.0
+    return Size(Fraction((root - 1.0) * (1.0 - missed)))
+
+
+# The base-2 logarithms of the bounds that may outgrow a float.
+log2_bandit_svm_mistakes = log2_of("BanditSVM")
+log2_nearest_neighbor_mistakes_within = log2_of("21-reach")
+log2_nearest_neighbor_mistakes = log2_of("21")
+log2_nearest_neighbor_mistakes_sharp = log2_of("21-sharp")
+log2_bandit_lower_bound = log2_of("3")
+log2_one_example_lower_bound = log2_of("3-remark")
+log2_full_information_lower_bound = log2_of("11")
+log2_full_information_lower_bound_sharp = log2_of("11-sharp")
+log2_ignorant_lower_bound = log2_of("24")
+log2_ignorant_lower_bound_sharp = log2_of("24-sharp")
+log2_ignorant_lower_bound_with = log2_of("24-directions")
+log2_ignorant_lower_bound_with_sharp = log2_of("24-directions-sharp")

@@ -9,11 +9,7 @@ map of k(x, x') = 1/(1 − ½⟨x, x'⟩) they are strongly separable with margi
     γ₂ = (2^(s+1)·r·(K−1)·(4s+2))^(−(s+½)r(K−1)) / (4√K·(4K−5)·2^(K−1))         (rational functions, Theorem 8)
 
 γ₁² and γ₂² are one over a whole number, which is kept here as a power; so nothing underflows and logarithms are exact.
-The proof gives more than the statement, and that is here under its own name, `sharper_margin`:
-
-- it ends with margins 2γ₁ and 4γ₂, because Definition 1 asks for γ'/2 on either side;
-- ‖wᵢ − wⱼ‖ ≤ √2 where the proof uses 2, so every 2/γ may be √2/γ;
-- the constant 188 of Theorem 7 may be 94, so 376 may be 188.
+The proof gives more than the statement: `sharper_margin`, explained in docs/theory/margin-transformation.md.
 
 References
 ----------

@@ -12,13 +12,11 @@ from onebit.playing import play
 
 
 class Problem(NamedTuple):
-    """A stream with a known strong margin; a margin of 0 means that nothing is known."""
+    """Rows and labels, and the number of classes."""
 
     X: Floats
     y: Integers
     n_classes: int
-    radius: float
-    margin: float
 
 
 def separable_problem(
@@ -33,7 +31,7 @@ def separable_problem(
     X = np.empty((rounds, n_features))
     X[:, :n_classes] = signs * (least + room * generator.random((rounds, n_classes)))
     X[:, n_classes:] = generator.uniform(-1.0, 1.0, (rounds, n_features - n_classes)) / np.sqrt(n_features)
-    return Problem(X, labels, n_classes, radius=1.0, margin=margin)
+    return Problem(X, labels, n_classes)
 
 
 def noisy_problem(rounds: int, n_classes: int = 4, n_features: int = 5, seed: int = 0) -> Problem:
@@ -43,7 +41,7 @@ def noisy_problem(rounds: int, n_classes: int = 4, n_features: int = 5, seed: in
     labels = generator.integers(n_classes, size=rounds)
     # Spread nearly as wide as the centres lie apart: learners never stop changing.
     X = centres[labels] + 0.8 * generator.normal(size=(rounds, n_features))
-    return Problem(X / np.linalg.norm(X, axis=1).max(), labels, n_classes, radius=1.0, margin=0.0)
+    return Problem(X / np.linalg.norm(X, axis=1).max(), labels, n_classes)
 
 
 def fresh(learner: Learner, **settings: Any) -> Learner:

@@ -121,7 +121,7 @@ def _edits(guess: Guess, closed: Guess) -> Iterator[tuple[str, Any]]:
     scores, label = guess.scores, (guess.index + 1) % 4
     edits: dict[str, tuple[Any, ...]] = {
         "round": (closed.round, guess.round + 50, -1 - guess.round, 10**12),
-        "label": (label, "nobody", None, [guess.label], 10**8),
+        "label": (label, "no label", None, [guess.label], 10**8),
         "propensity": (guess.propensity / 2 + 0.01, -1.0, math.inf),
         "explored": (not guess.explored, int(guess.explored)),
         "index": (label, 10**8, -(10**8), guess.index - 4, 0.5),

@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from onebit.decider import queries
-from onebit.decider.events import Event, Kind
 from onebit.decider.log import Batch, EventLog
 from onebit.decider.replay import replay, same_state
 from onebit.decider.settings import (
@@ -26,7 +25,7 @@ from onebit.decider.settings import (
     settings_of,
 )
 from onebit.decider.state import Recorder, State, check_feedback, id_of
-from onebit.decider.tickets import LogError, Moment, Shadow, Status, Ticket
+from onebit.decider.tickets import Event, Kind, LogError, Moment, Shadow, Status, Ticket
 from onebit.inputs import brief, check_choice, check_number, check_switch
 from onebit.labels import check_classes
 from onebit.learners import Learner
@@ -204,8 +203,7 @@ class Decider:
         """Return the result of an operation that records events, once they are on disk."""
         self._check_process()
         with self._lock:
-            self._recorder.make_ready()
-            result, batch = operation(*args, **kwargs), self._log.latest
+            result, batch = self._recorder.run(operation, *args, **kwargs)
         self._log.settle(batch)
         return result
 
@@ -368,7 +366,7 @@ class Decider:
 
     def ticket_bytes(self) -> int:
         """Return the approximate memory of one more open ticket in bytes, estimated by the latest."""
-        return self._state.ticket_bytes
+        return queries.ticket_bytes(self._state)
 
     def by_class(self) -> dict[Any, tuple[int, int, int]]:
         """Return for each label how often it was guessed, right, and wrong."""

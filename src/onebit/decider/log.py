@@ -15,9 +15,10 @@ from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
+import numpy as np
 
-from onebit.decider.events import Event, row_of_bytes, row_to_bytes
-from onebit.decider.tickets import LogError, LogWriteError, OwnedError, UnreachableError
+from onebit.decider.tickets import Event, LogError, LogWriteError, OwnedError, UnreachableError
+from onebit.inputs import Rows, SparseRows
 from onebit.typed_json import parse, write
 
 FORMAT_VERSION = 1
@@ -62,6 +63,28 @@ def checksum(values: tuple[Any, ...], content: bytes | memoryview, more: bytes |
     return digest.digest()
 
 
+def row_to_bytes(row: Rows) -> bytes:
+    """Return an encoded record as bytes: dense as values; sparse as width, values and columns."""
+    if not isinstance(row, SparseRows):
+        return b"D" + row.astype("<f8", copy=False).tobytes()
+    width = int(row.n_columns).to_bytes(8, "little")
+    return b"S" + width + row.values.astype("<f8", copy=False).tobytes() + row.columns.astype("<i8").tobytes()
+
+
+def row_of_bytes(data: bytes) -> Rows:
+    """Rebuild an encoded record from the result of `row_to_bytes`."""
+    if data[:1] == b"D":
+        return np.frombuffer(data, "<f8", offset=1)
+    n = (len(data) - 9) // 16
+    columns = np.frombuffer(data, "<i8", offset=9 + 8 * n)
+    return SparseRows(np.frombuffer(data, "<f8", n, 9), columns, np.array([0, n]), int.from_bytes(data[1:9], "little"))
+
+
+def as_rows(row: Any) -> Any:
+    """Return one encoded record as a matrix of one row."""
+    return row[None] if isinstance(row, np.ndarray) and row.ndim == 1 else row
+
+
 def pack_event(event: Event) -> tuple[Any, ...]:
     """Return an event as a row of the table: body as text, encoded record as bytes, and a checksum."""
     seq, time, kind, ticket, body, row, key = event
@@ -93,8 +116,7 @@ def check_version(path: Any, version: int) -> None:
 class Snapshot(NamedTuple):
     """The serialized state of a decider."""
 
-    seq: int
-    """The last event that it includes."""
+    seq: int  # the last event that it includes
     content: bytes
 
 

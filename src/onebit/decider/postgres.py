@@ -24,10 +24,8 @@ from psycopg.pq import TransactionStatus
 from onebit.decider.log import COLUMNS, FORMAT_VERSION, EventLog, about_rows, check_version
 from onebit.decider.tickets import LogError, LogUnsureError, LogWriteError, OwnedError, Owner, UnreachableError
 
-PATIENCE_SECONDS = 10.0
-"""Timeout for a silent server, and for idle sessions of owners."""
-BEAT_SECONDS = 2.5
-"""Interval of the owner's heartbeat."""
+PATIENCE_SECONDS = 10.0  # timeout for a silent server, and for idle sessions of owners
+BEAT_SECONDS = 2.5  # interval of the owner's heartbeat
 _REGAIN_SECONDS = 5.0  # how long an owner tries to reconnect
 _PAUSE_SECONDS = 0.1
 _REFUSED_SECONDS = 1.0  # pause before trying an unreachable database again

@@ -14,15 +14,17 @@ from typing import Any
 import numba
 import numpy as np
 
-from onebit.decider.events import Event, Kind
 from onebit.decider.log import EventLog
 from onebit.decider.state import State
-from onebit.decider.tickets import Status, Ticket
-from onebit.encoding import named_parts, record_from_json, record_to_json
+from onebit.decider.tickets import Event, Kind, Status, Ticket
+from onebit.encoding import record_from_json, record_to_json
+from onebit.encoding.fields import named_parts
+from onebit.extras import require_extra
 from onebit.files import replace_file
 from onebit.inputs import brief
 from onebit.kernels import kernel_name
 from onebit.learners import BanditSVM, Learner
+from onebit.learners.tickets import TICKET_BYTES
 from onebit.typed_json import write
 
 BASE_BYTES = 8 << 20  # memory of an open decider without learner and tickets: log cache, thread, encoder
@@ -32,6 +34,12 @@ CLASS_BYTES = 1_000  # memory of one class
 def memory_of(state: State) -> int:
     """Return the approximate memory of a decider in bytes."""
     return BASE_BYTES + CLASS_BYTES * len(state.classes) + state.learner.n_bytes() + state.row_bytes
+
+
+def ticket_bytes(state: State) -> int:
+    """Return the approximate memory of one more open ticket, with a row as the latest and a score for each class."""
+    row = state.latest_row
+    return TICKET_BYTES if row is None else TICKET_BYTES + int(row.nbytes) + 8 * len(state.classes)
 
 
 def surroundings() -> dict[str, Any]:
@@ -93,7 +101,8 @@ def kernel_weights(learner: Learner) -> list[tuple[str, float]]:
 
 
 def check_table(path: "str | os.PathLike[str]") -> Path:
-    """Return the path of a table, or raise ValueError unless it ends in .csv or .parquet."""
+    """Return the path of a table, or raise ValueError unless it ends in .csv or .parquet, and tables can be written."""
+    require_extra("writing tables needs", "files")
     if Path(path).suffix not in (".csv", ".parquet"):
         raise ValueError(f"path must end in .csv or .parquet; got {os.fspath(path)!r}")
     return Path(path)

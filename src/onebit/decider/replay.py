@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from onebit.decider.events import Event, Kind
 from onebit.decider.log import EventLog, Snapshot
 from onebit.decider.settings import Settings
 from onebit.decider.state import State
-from onebit.decider.tickets import LogError
+from onebit.decider.tickets import Event, Kind, LogError
 from onebit.learners.run import can_play_again, play_again
 from onebit.learners.saving import filled_arrays, to_bytes
 from onebit.machine_memory import MemoryBudgetError

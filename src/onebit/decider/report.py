@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 from scipy.stats import fisher_exact
 
 from onebit.decider.decider import Decider
-from onebit.decider.events import Kind
+from onebit.decider.tickets import Kind
 
-RECENT_EVENTS = 10_000
-"""Number of events that alarms are based on."""
+RECENT_EVENTS = 10_000  # number of events that alarms are based on
 _RECENT_ANSWERS = 200
 _FEWEST_ANSWERS = 50  # before and after a change
 _UNLIKELY = 0.001

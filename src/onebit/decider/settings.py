@@ -1,6 +1,5 @@
 """How a decider is opened: where its log is, and its settings, which the log holds; some can be changed later."""
 
-import importlib.util
 import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,14 +9,14 @@ from onebit.decider.log import EventLog
 from onebit.decider.sqlite import SQLiteLog
 from onebit.decider.tickets import LogError
 from onebit.encoding import Encoder
+from onebit.extras import require_extra
 from onebit.inputs import brief, check_choice, check_integer, check_number
 from onebit.labels import check_classes
 from onebit.learners import BanditSVM, Learner
 from onebit.learners.saving import from_bytes, to_bytes
 from onebit.typed_json import Trusted, describe, restore
 
-CHANGEABLE = ("deadline", "silence", "exploration_floor", "max_open")
-"""The settings that can be changed later."""
+CHANGEABLE = ("deadline", "silence", "exploration_floor", "max_open")  # the settings that can be changed later
 LATEST_TIME = 32_503_680_000.0  # the year 3000: later times are not in seconds
 
 
@@ -160,8 +159,7 @@ def has_password(url: str) -> bool:
 
 def check_database_is_supported() -> None:
     """Raise RuntimeError if psycopg, an optional dependency, is not installed."""
-    if importlib.util.find_spec("psycopg") is None:
-        raise RuntimeError("psycopg must be installed for this: pip install 'onebit[postgres]'")
+    require_extra("PostgreSQL needs", "postgres")
 
 
 def open_log(

@@ -44,8 +44,7 @@ _SCHEMA = (
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {FORMAT_VERSION}",
 )
-_AT_ONCE = 64
-"""Maximum events of one INSERT. Each statement releases and reacquires the GIL."""
+_AT_ONCE = 64  # maximum events of one INSERT. Each statement releases and reacquires the GIL
 _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES "
 _ONE = "(?, ?, ?, ?, ?, ?, ?, ?)"
 _LONGEST_OWNER = 1000  # bytes of the owner file
@@ -290,8 +289,7 @@ class OwnerFile:
     def __init__(self, path: Path) -> None:
         self._path = _beside(path, ".owner")
         self._file: int | None = None
-        self.was_left = self._path.exists()
-        """Whether the last owner did not close the log."""
+        self.was_left = self._path.exists()  # whether the last owner did not close the log
         if fcntl is not None:
             try:
                 self._claim(path)
@@ -305,7 +303,7 @@ class OwnerFile:
             opened = os.open(self._path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o600)
             try:
                 fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # The last owner may have removed it between our opening and locking it.
+                # the last owner may have removed it between our opening and locking it.
                 if is_in_place(opened, self._path):
                     self._write(opened)
                     self._file = opened

@@ -8,14 +8,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from onebit.decider.events import Event, Kind, as_rows, row_of_bytes, row_to_bytes
-from onebit.decider.log import EventLog, Snapshot
+from onebit.decider.log import Batch, EventLog, Snapshot, as_rows, row_of_bytes, row_to_bytes
 from onebit.decider.settings import LATEST_TIME, Settings, check_time
 from onebit.decider.tickets import (
+    Event,
+    Kind,
     LogWriteError,
     Moment,
     Open,
@@ -44,15 +45,13 @@ _BYTES_PER_SNAPSHOT = 256 << 20
 _WORTH_A_SNAPSHOT = 1_000  # events at closing: fewer are replayed quickly
 _BYTES_WORTH_A_SNAPSHOT = 16 << 20
 
+_P = ParamSpec("_P")
 _Result = TypeVar("_Result")
-Corrected = dict[str, bool | None]
-"""Feedback by ticket that replaces the recorded one; None if withdrawn."""
-Decided = tuple[Encoded, str]
-"""An encoded record, and the learner's ticket of the guess for it."""
+Corrected = dict[str, bool | None]  # feedback by ticket that replaces the recorded one; None if withdrawn
+Decided = tuple[Encoded, str]  # an encoded record, and the learner's ticket of the guess for it
 
-
-_COUNTS = ("counts", "n_guesses", "n_answered", "n_wrong", "n_closed", "n_shadows", "stride")
-_PLAIN = (*_COUNTS, "seq", "is_altered", "differences", "first_difference")  # kept in a snapshot as they are
+# What a snapshot holds as it is.
+_PLAIN = "counts n_guesses n_answered n_wrong n_closed n_shadows stride seq is_altered differences first_difference"
 
 
 class State:
@@ -67,7 +66,7 @@ class State:
         self.encoder = Encoder(settings.kinds, scale="scale" not in self.learner.get_params(deep=False))
         self.open: dict[str, Open] = {}
         self.row_bytes = 0  # of open tickets whose rows are kept here; the learner counts the others
-        self.ticket_bytes = TICKET_BYTES  # approximately, of the latest ticket
+        self.latest_row: Any = None  # of the latest ticket
         self.classes: list[Any] = list(settings.classes)
         self.indices: dict[Any, int] = {label: i for i, label in enumerate(self.classes)}
         self.counts = [[0, 0, 0] for _ in self.classes]  # of each class: guessed, right, wrong
@@ -140,7 +139,7 @@ class State:
             self.open[ticket] = Open(event.seq, event.time, label, None, body["propensity"], row)
             self.row_bytes += TICKET_BYTES + row.nbytes
             self.learner.drop(own)
-        self.ticket_bytes = TICKET_BYTES + row.nbytes + 8 * len(self.classes)  # with a score for each class
+        self.latest_row = row
         self.counts[label][0] += 1
         self.n_guesses += 1
 
@@ -203,7 +202,7 @@ class State:
 
     def to_bytes(self) -> bytes:
         """Serialize the state."""
-        header = {name: getattr(self, name) for name in _PLAIN} | {
+        header = {name: getattr(self, name) for name in _PLAIN.split()} | {
             "settings": self.settings.changeable(),
             "encoder": self.encoder.state(),
             "classes": describe(self.classes),
@@ -222,7 +221,7 @@ class State:
         end = _HEAD + int.from_bytes(content[:_HEAD], "little")
         state, header = cls(settings, trusted), parse(content[_HEAD:end])
         try:
-            vars(state).update({name: header[name] for name in _PLAIN})
+            vars(state).update({name: header[name] for name in _PLAIN.split()})
             state.settings = settings.changed(header["settings"])
             state.learner = from_bytes(content[end:], "the snapshot's learner", trusted)
             state.encoder = Encoder.from_state(header["encoder"])
@@ -279,6 +278,11 @@ class Recorder:
         self._secrets: list[str] = []  # random parts of the next tickets' ids
         self.state = self._replayed()
 
+    def run(self, operation: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> tuple[_Result, Batch]:
+        """Return the result of an operation that records events, and the batch to wait for."""
+        self.make_ready()
+        return operation(*args, **kwargs), self.log.latest
+
     def make_ready(self, check_owned: bool = False) -> None:
         """Rebuild the state from the log if it is stale, and close tickets past their deadline."""
         log = self.log
@@ -311,7 +315,8 @@ class Recorder:
             kept = None  # the log was compacted beyond it, or lost events that it contains
         state = self._rebuild(kept)
         if kept is None:
-            self._note_snapshot(state.restored, self.log.bytes_after(state.restored))
+            n_bytes = self.log.n_appended - self.log.bytes_after(state.restored)
+            self._snapshot_seq, self._snapshot_bytes = state.restored, n_bytes
         if state.differences:
             warnings.warn(
                 f"this onebit would have guessed otherwise in {state.differences} rounds (first in event "
@@ -366,8 +371,7 @@ class Recorder:
             self._secrets = [drawn[i : i + 2 * _SECRET_BYTES] for i in range(0, len(drawn), 2 * _SECRET_BYTES)]
         event = self.record(Kind.GUESSED, f"{self.log.last_seq + 1}-{self._secrets.pop()}", body, key, decided)
         self.close_oldest(self.state.settings.max_open)
-        ticket: Ticket = self.state.result_of(event)
-        return ticket
+        return self.state.result_of(event)  # type: ignore[no-any-return]
 
     def guess_many(self, records: Iterable[Any], among: Any) -> list[Ticket]:
         """Guess a label for each record; if one is refused, close the tickets of the others."""
@@ -416,8 +420,7 @@ class Recorder:
         would = int(np.argmax(self.state.learner.probabilities(as_rows(encoded.row))[0]))
         body = {"record": record_to_json(record), "label": index, "would": would, "additions": encoded.additions}
         event = self.record(Kind.SHADOW, None, body | feedback, key, (encoded, ""))
-        shadow: Shadow = self.state.result_of(event)
-        return shadow
+        return self.state.result_of(event)  # type: ignore[no-any-return]
 
     def close_oldest(self, most: int) -> None:
         """Close the oldest tickets until at most `most` are open."""
@@ -475,10 +478,7 @@ class Recorder:
     def snapshot(self) -> None:
         """Write a snapshot of the state."""
         self.log.save_snapshot(Snapshot(self.state.seq, self.state.to_bytes()))
-        self._note_snapshot(self.state.seq)
-
-    def _note_snapshot(self, seq: int, n_bytes_since: int = 0) -> None:
-        self._snapshot_seq, self._snapshot_bytes = seq, self.log.n_appended - n_bytes_since
+        self._snapshot_seq, self._snapshot_bytes = self.state.seq, self.log.n_appended
 
     def snapshot_if_long(self, n_events: int, n_bytes: int) -> None:
         """Write a snapshot if a replay would read so many events or bytes; a failure only warns."""
@@ -495,4 +495,5 @@ class Recorder:
                 RuntimeWarning,
                 stacklevel=4,
             )
-        self._note_snapshot(self.state.seq)  # also after a failure: the next is tried after the usual interval
+        # Also after a failure: the next is tried after the usual interval.
+        self._snapshot_seq, self._snapshot_bytes = self.state.seq, log.n_appended

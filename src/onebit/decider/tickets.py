@@ -1,9 +1,14 @@
-"""What a decider returns and raises."""
+"""What a decider records, returns and raises.
+
+Events are immutable. The state follows from them in order, so each event holds all that a replay cannot compute: time,
+random draws, and input of the application.
+"""
 
 import os
 import socket
 from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
+from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -11,6 +16,32 @@ from onebit.inputs import Rows, brief
 
 _LONGEST_LABEL = 200
 _MOST_SHOWN = 100  # labels in an error message, which is cut to 200 characters
+
+
+class Kind(StrEnum):
+    """Kinds of events."""
+
+    OPENED = "opened"  # a process opened the decider; holds versions and platform
+    GUESSED = "guessed"
+    FEEDBACK = "feedback"
+    CLOSED = "closed"
+    """A ticket was closed without feedback; `correct` is False if that counts as wrong, None if not at all."""
+    CORRECTED = "corrected"  # feedback was reversed or withdrawn; holds the number of the event it corrects
+    CHANGED = "changed"  # some settings were changed
+    CLASS_ADDED = "class_added"
+    SHADOW = "shadow"  # a decision of the application, with its feedback
+
+
+class Event(NamedTuple):
+    """One event of the log."""
+
+    seq: int  # the event's number; consecutive, from 1
+    time: float  # seconds since 1970; never decreases
+    kind: str
+    ticket: str | None  # the ticket id of the guess that it belongs to
+    body: dict[str, Any]
+    row: Rows | None = None  # the encoded record of a guess or shadow decision
+    key: str | None = None  # the idempotency key of the request
 
 
 class Ticket(NamedTuple):

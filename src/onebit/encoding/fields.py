@@ -21,14 +21,10 @@ from sklearn.utils import murmurhash3_32
 from onebit.engine.lengths import MOST
 from onebit.inputs import Floats, Integers, brief, is_frame, is_missing
 
-MOST_VALUES = 10_000
-"""Maximum number of values in a record."""
-MOST_LETTERS = 1_000_000
-"""Maximum number of characters in a value."""
-KINDS = ("number", "category", "text", "tags", "date", "days", "ignore")
-"""Kinds of columns that the user can choose."""
-NUMBERS = frozenset((float, int))
-"""Types of numbers that need no conversion."""
+MOST_VALUES = 10_000  # maximum number of values in a record
+MOST_LETTERS = 1_000_000  # maximum number of characters in a value
+KINDS = ("number", "category", "text", "tags", "date", "days", "ignore")  # kinds of columns that the user can choose
+NUMBERS = frozenset((float, int))  # types of numbers that need no conversion
 _PLAIN = frozenset((float, int, bool, str, type(None)))
 _DEEPEST, _DEEPEST_JSON = 10, 20  # nested mappings
 _SENTENCE, _LONG_WORD = 3, 40  # a string with so many spaces, or with more characters, is text

@@ -19,10 +19,8 @@ from onebit.engine.lengths import MOST
 from onebit.inputs import Floats, Integers, SparseRows, check_choice, check_integer
 from onebit.machine_memory import check_memory
 
-SHARED = -1
-"""Stands for the slot of a value that has none of its own."""
-WIDEST = 1 << 20
-"""Maximum number of slots."""
+SHARED = -1  # stands for the slot of a value that has none of its own
+WIDEST = 1 << 20  # maximum number of slots
 NUMBER, DATE, OTHER, CROWDED, MISSING = LETTERS = "ndos-"
 """What a column held in a record: a number, a date, another value, a value in shared slots, nothing."""
 COUNT, MEAN, SQUARES = range(3)
@@ -40,10 +38,8 @@ ENDINGS: dict[str, tuple[str, ...]] = {
 """The slots that each kind of value has in a column: what their names have after the column's."""
 # Slots reserved at the first record: per category column, per empty column, spare, shared.
 _WORDS, _UNKNOWN, _SPARE, _TO_SHARE = 8, 4, 8, 8
-MOST_PATTERNS = 100
-"""Maximum number of distinct patterns of what columns held that are remembered."""
-LONGEST_NAME = 200
-"""Maximum characters of a column's name in a record, and of a category with its own slot."""
+MOST_PATTERNS = 100  # maximum number of distinct patterns of what columns held that are remembered
+LONGEST_NAME = 200  # maximum characters of a column's name in a record, and of a category with its own slot
 _KEPT_FOR_COLUMNS = 8  # the last eighth of the slots is reserved for columns, not categories
 _MOST_SQUARE = 16.0 * MOST * MOST
 _MOST_COUNT = 1 << 52
@@ -72,10 +68,8 @@ class Column(NamedTuple):
 
     position: int
     name: str
-    kinds: dict[str, int]
-    """Its kinds of values, each with its first slot; `SHARED` if too few were left."""
-    words: dict[str, int]
-    """Its categories, each with its slot."""
+    kinds: dict[str, int]  # its kinds of values, each with its first slot; `SHARED` if too few were left
+    words: dict[str, int]  # its categories, each with its slot
 
     def slots_of(self, kind: str) -> list[int]:
         """Return its own slots for a kind of value."""

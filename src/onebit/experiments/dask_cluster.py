@@ -9,7 +9,6 @@ worker has of the run is removed.
 
 import gc
 import importlib
-import importlib.util
 import io
 import json
 import logging
@@ -32,6 +31,7 @@ from typing import Any, Self
 from onebit.code_version import code_version
 from onebit.experiments.run import CellError, EnvironmentMismatchError
 from onebit.experiments.workers import LocalProcesses
+from onebit.extras import require_extra
 from onebit.files import replace_file
 
 CONNECTING = 30.0  # seconds for a scheduler to answer
@@ -67,8 +67,7 @@ class DaskCluster:
     """
 
     def __init__(self, address: str, say: Callable[[str], None] | None = None) -> None:
-        if importlib.util.find_spec("distributed") is None:
-            raise ValueError("Dask is not installed; install it with: pip install 'onebit[dask]'")
+        require_extra("Dask clusters need", "dask")
         if not address.strip():
             raise ValueError("the address of the Dask scheduler is empty; give one such as tcp://10.0.0.1:8786")
         self.address = address

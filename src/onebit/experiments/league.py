@@ -24,7 +24,7 @@ from onebit.experiments.statistics import LEVEL, Standing, Standings, Tally, sig
 from onebit.inputs import check_integer, check_number
 from onebit.learners import all_learners
 from onebit.reporting.console import on_screen, print_table
-from onebit.reporting.pages import Block, Link, section, what_was_run, write_page
+from onebit.reporting.pages import Block, FigureFile, Link, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, number, with_error, write_csv
 from onebit.streams.reading import PLAIN, Reading
 from onebit.streams.sources import Source, find_sources, known_names
@@ -305,27 +305,23 @@ def print_results(console: Console, results: Results) -> None:
         console.print(on_screen(line), highlight=False, soft_wrap=True)
 
 
-def write_pages(folder: Path, results: Results, details: Mapping[str, str]) -> None:
-    """Draw all figures and write ``report.html``, and a page for every learner in ``learners/``."""
-    from onebit.experiments.league_figures import drawings, learner_drawings
-    from onebit.reporting.figures import draw_files
-
+def write_pages(folder: Path, results: Results, details: Mapping[str, str], is_drawn: bool = True) -> None:
+    """Write ``report.html``, and a page for every learner in ``learners/``, with figures if they are to be drawn."""
     standings = results.standings
     names = page_names([row.title for row in standings.everyone])
+    of_learner, drawn = _draw(folder / "figures", results, names) if is_drawn else ({}, [])
     (folder / "learners").mkdir(parents=True, exist_ok=True)
     for row in standings.everyone:
-        figures = draw_files(learner_drawings(row, names[row.title], results.outcomes), folder / "figures" / "learners")
         is_paired = row.number is not None and len(standings.ranked) > 1
         blocks: list[Block] = [
             Link("The whole league", "../report.html"),
             *_about(row, standings),
             *section("Against the others", *(_pairs_of(row, standings, names) if is_paired else ())),
             *section("Set by set", _sets_of(row, results)),
-            *figures,
+            *of_learner.get(row.title, ()),
         ]
         write_page(folder / "learners" / f"{names[row.title]}.html", row.entry.shown, blocks)
     links = {title: f"learners/{name}.html" for title, name in names.items()}
-    drawn = draw_files(drawings(standings), folder / "figures")
 
     def figure(name: str) -> list[Block]:
         return [each for each in drawn if each.name == name]
@@ -341,6 +337,20 @@ def write_pages(folder: Path, results: Results, details: Mapping[str, str]) -> N
         *what_was_run(details),
     ]
     write_page(folder / "report.html", "The league", whole)
+
+
+def _draw(
+    folder: Path, results: Results, names: Mapping[str, str]
+) -> tuple[dict[str, list[FigureFile]], list[FigureFile]]:
+    """Draw the figures of every learner, and those of all."""
+    from onebit.experiments.league_figures import drawings, learner_drawings
+    from onebit.reporting.figures import draw_files
+
+    of_learner = {
+        row.title: draw_files(learner_drawings(row, names[row.title], results.outcomes), folder / "learners")
+        for row in results.standings.everyone
+    }
+    return of_learner, draw_files(drawings(results.standings), folder)
 
 
 def page_names(titles: Sequence[str]) -> dict[str, str]:

@@ -7,7 +7,6 @@ writes give the curve, and the two are compared.
 """
 
 import importlib.metadata
-import importlib.util
 import re
 import sys
 import time
@@ -21,6 +20,7 @@ from onebit.engine.loop import default_checkpoints
 from onebit.experiments.grid import Spec
 from onebit.experiments.players import PATIENCE, TOO_LITTLE, Player, PlayerTrace
 from onebit.experiments.workers import run_program
+from onebit.extras import require_extra
 from onebit.import_paths import import_path_of
 from onebit.inputs import Integers
 
@@ -93,8 +93,7 @@ def players(whole_grid: bool = True) -> list[Player]:
 
 def require() -> str:
     """Return the installed version, or raise an error with the command to install it."""
-    if importlib.util.find_spec("vowpalwabbit") is None:
-        raise RuntimeError("Vowpal Wabbit is not installed; install it with: pip install 'onebit[rivals]'")
+    require_extra("Vowpal Wabbit needs", "rivals")
     return importlib.metadata.version("vowpalwabbit")
 
 

@@ -10,11 +10,10 @@ import msgspec
 
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
-from onebit.decider.events import Event, Kind
 from onebit.decider.log import to_json
 from onebit.decider.report import Report
 from onebit.decider.settings import CHANGEABLE
-from onebit.decider.tickets import Shadow, Ticket
+from onebit.decider.tickets import Event, Kind, Shadow, Ticket
 from onebit.encoding import record_from_json
 from onebit.experiments.entries import kernel_names, parse_player
 from onebit.experiments.players import build

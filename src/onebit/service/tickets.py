@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from onebit.decider.decider import Decider
-from onebit.decider.events import Event, Kind
+from onebit.decider.tickets import Event, Kind
 from onebit.service.bodies import described_ticket
 from onebit.service.web import Problem
 

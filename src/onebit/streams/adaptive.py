@@ -1,4 +1,7 @@
-"""Adaptive streams: each round's example may depend on the learner's probabilities."""
+"""Adaptive streams: each round's example may depend on the learner's probabilities.
+
+In a module of its own because it is part of the code of every game, and the adversaries are not.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable

@@ -11,14 +11,7 @@ construction                    from            expected mistakes, at least     
 
 The first three draw their labels from a seed and return a `HardSequence`. The last adapts to the learner while it
 plays, and returns its `HardSequence` afterwards. Each carries vectors that separate its examples: `proved_margin`
-checks them. K = n_classes, R = radius, γ = margin, d = n_features.
-
-Lemma 25, constructed by `pack_directions`: unit vectors z₁…z_N in R^(d−1), any two at an angle of at least θ = √(40γ),
-have ⟨z_i, z_j⟩ ≤ 1 − 8γ. Then v_i = (½z_i, ½) and u_i = (½z_i, −½(1−4γ)) satisfy ⟨u_i, v_i⟩ = γ and ⟨u_i, v_j⟩ ≤ −γ for
-i ≠ j. The z are found greedily: draw a direction uniformly, keep it if it is far enough from those kept so far. That
-always succeeds. A cap of angle θ covers at most ½sin^(d−2)θ of the sphere, so fewer than N = (1/(2θ))^(d−2) caps cover
-at most 2^(−(d−1)) of it, and for d ≥ 3 at least three draws in four are kept. (The paper cites the existence of such
-z.)
+checks them. K = n_classes, R = radius, γ = margin, d = n_features. The proofs are in docs/theory/lower-bounds.md.
 
 References
 ----------
@@ -33,9 +26,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from onebit.bounds import BOUNDS, Claim
+from onebit.bounds import BOUNDS, Claim, bandit_examples, full_information_examples, most_directions
 from onebit.bounds.claims import squared_ratio
-from onebit.bounds.lower import bandit_examples, full_information_examples, most_directions
 from onebit.engine.randomness import stream_generator
 from onebit.inputs import Floats, Integers, check_integer, check_seed
 from onebit.streams.adaptive import LearnerView
@@ -98,16 +90,6 @@ class HardSequence:
     """The labels. One may never occur: give the learner ``classes=challenge.n_classes``."""
     separators: Floats
     """The vectors of the proof, one for each class, Σ‖wᵢ‖² ≤ 1."""
-
-    @property
-    def radius(self) -> float:
-        """No example is longer."""
-        return self.challenge.radius
-
-    @property
-    def margin(self) -> float:
-        """γ, which the separators prove."""
-        return self.challenge.margin
 
     @property
     def lower_bound(self) -> float | None:

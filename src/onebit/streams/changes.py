@@ -33,12 +33,9 @@ WHAT = ("labels", "features")
 class Change(ABC):
     """One change with its settings; the first of its fields may be written without its name."""
 
-    name: ClassVar[str]
-    """Its name on the command line."""
-    number: ClassVar[int]
-    """Keeps its random numbers apart from those of other changes with the same seed."""
-    keeps_rounds: ClassVar[bool] = True
-    """Whether there are as many rounds afterwards."""
+    name: ClassVar[str]  # its name on the command line
+    number: ClassVar[int]  # keeps its random numbers apart from those of other changes with the same seed
+    keeps_rounds: ClassVar[bool] = True  # whether there are as many rounds afterwards
 
     @property
     def written(self) -> str:

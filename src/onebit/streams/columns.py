@@ -56,12 +56,9 @@ class TableColumns(NamedTuple):
 
     features: list[tuple[str, str, Any, tuple[str, ...] | None]]
     """Name, kind, values and words of each, as in `onebit.encoding.TableColumn`."""
-    labels: Any
-    """As they are written: whole numbers, truth values or words."""
-    where: str
-    """The column of labels, for an error."""
-    about: dict[str, str]
-    """The summary, by name."""
+    labels: Any  # as they are written: whole numbers, truth values or words
+    where: str  # the column of labels, for an error
+    about: dict[str, str]  # the summary, by name
 
     def encode(self) -> "tuple[Encoder, Floats]":
         """Return the encoder of the features, and their rows."""

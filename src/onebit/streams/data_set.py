@@ -16,8 +16,7 @@ from onebit.labels import check_labels, classes_and_codes
 if TYPE_CHECKING:
     from onebit.encoding import Encoder
 
-Matrix = Any
-"""Rows: a float64 array, or a scipy CSR array."""
+Matrix = Any  # rows: a float64 array, or a scipy CSR array
 _MOST, _LONGEST = 12, 40  # classes that are listed in a summary, letters of a class's name
 
 

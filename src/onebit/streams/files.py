@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import scipy.sparse
 
+from onebit.extras import missing_extra
 from onebit.files import NPZ_DAMAGE, npz_array, npz_bytes
 from onebit.machine_memory import check_memory, memory, no_more_than
 from onebit.streams.data_set import DataSet, make_data_set
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from onebit.streams.table import Table
 
 Made = TypeVar("Made")
-BUNDLED = ("breast_cancer", "digits", "iris", "wine")
-"""Data sets that come with scikit-learn."""
+BUNDLED = ("breast_cancer", "digits", "iris", "wine")  # data sets that come with scikit-learn
 SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "text"),
     ".parquet": "parquet",
@@ -33,8 +33,7 @@ SUFFIXES = {
     ".npz": "npz",
 }
 """What a file is, by its ending."""
-TABLES = ("text", "parquet", "arff")
-"""Files with named columns, of which one is the label."""
+TABLES = ("text", "parquet", "arff")  # files with named columns, of which one is the label
 _ROOM = 4  # times the size of a file: what reading it takes
 _CHUNK = 1 << 20  # bytes that are unpacked at once
 _LONGEST_ERROR = 1000  # letters
@@ -103,15 +102,19 @@ def understand_table(path: Path, reading: Reading, understand: "Callable[[Table,
     kind = _kind_of(path)
     if kind not in TABLES:
         raise ValueError(f"{path}: must be a table (CSV, Parquet, ARFF), which has named columns; it is {kind}")
-    try:
-        from polars.exceptions import PanicException, PolarsError  # a large library: imported only to read a table
-    except ImportError:
-        raise ValueError(f"{path}: reading tables needs polars: pip install 'onebit[files]'") from None
+    _check_polars(path)
+    from polars.exceptions import PanicException, PolarsError
+
     with _reading_errors(path, reading):
         try:
             return understand(_read_table(path, kind, reading), reading)
         except (PanicException, PolarsError) as error:  # such as a date beyond all calendars, or a name that is none
             raise ValueError(f"{path}: cannot be understood ({str(error).splitlines()[0]})") from error
+
+
+def _check_polars(path: Path) -> None:
+    if (line := missing_extra("reading tables needs", "files")) is not None:
+        raise ValueError(f"{path}: {line}")
 
 
 def _kind_of(path: Path) -> str:
@@ -170,6 +173,7 @@ def read_untrusted_text(path: Path, reading: Reading, seconds: int) -> DataSet:
     """Read delimited text as `read_table` does, in a child process whose memory and time are limited."""
     from onebit.streams.child_reader import read_text_in_child
 
+    _check_polars(path)
     reading = reading.checked()
     with _reading_errors(path, reading):
         return _encoded_data_set(path, read_text_in_child(path, reading, seconds))

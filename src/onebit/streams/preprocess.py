@@ -41,7 +41,7 @@ def preprocess(X: Any, method: str, unit_length: bool = False) -> Any:
     """
     check_choice("preprocessing", method, METHODS)
     rows = as_matrix(check_rows(X))
-    ready = {"standardize": standardize, "online": standardize_online, "none": _unchanged}[method](rows)
+    ready = rows if method == "none" else standardize(rows) if method == "standardize" else standardize_online(rows)
     return to_unit_length(ready) if unit_length else ready
 
 
@@ -96,10 +96,6 @@ def to_unit_length(X: Any) -> Any:
     X = sparse_rows_to_unit(X)
     lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
     return scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ X)
-
-
-def _unchanged(X: Any) -> Any:
-    return X
 
 
 def _with_ones(X: Any) -> Any:

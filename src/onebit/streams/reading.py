@@ -6,8 +6,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from onebit.inputs import check_choice, check_integer, check_number
 
-MAX_WORDS = 100
-"""A column with more different words than this is a name, a code or free text."""
+MAX_WORDS = 100  # a column with more different words than this is a name, a code or free text
 _SMALL, _TIMES = 2 * 2**30, 200  # bytes; times the size of a file
 
 
@@ -55,6 +54,8 @@ class Reading(NamedTuple):
     def most_bytes(self, file_size: int) -> float:
         """Return the most memory that reading a file of that size may take.
 
+        Examples
+        --------
         >>> Reading().most_bytes(1000) / 2**30, Reading(max_gib=3.5).most_bytes(1000) / 2**30
         (2.0, 3.5)
         """
@@ -90,5 +91,4 @@ def _several(names: Sequence[str | int] | str | int) -> tuple[str | int, ...]:
     return (names,) if isinstance(names, (str, int)) else tuple(names)
 
 
-PLAIN = Reading()
-"""All defaults."""
+PLAIN = Reading()  # all defaults

@@ -33,16 +33,11 @@ _MOST_DRAWN = 1000
 class Source(NamedTuple):
     """A data set or stream by name; a worker reads or draws its rounds again from this."""
 
-    name: str
-    """In tables and figures; its changes are written before it."""
-    path: Path | None = None
-    """Of a file; None for a set or stream that is known by its name."""
-    reading: Reading = PLAIN
-    """The user's options for reading a file with columns."""
-    stream: str | None = None
-    """The name or import path of a stream that is drawn; None for a data set."""
-    changes: tuple[Change, ...] = ()
-    """What is done to it, the last first."""
+    name: str  # in tables and figures; its changes are written before it
+    path: Path | None = None  # of a file; None for a set or stream that is known by its name
+    reading: Reading = PLAIN  # the user's options for reading a file with columns
+    stream: str | None = None  # the name or import path of a stream that is drawn; None for a data set
+    changes: tuple[Change, ...] = ()  # what is done to it, the last first
 
     @property
     def thinning(self) -> Change | None:

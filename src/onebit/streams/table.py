@@ -49,10 +49,8 @@ class Table(NamedTuple):
     path: Path
     frame: pl.DataFrame
     names: list[str]
-    description: str
-    """How the file was read, for the summary."""
-    place: Callable[[int], str]
-    """Where a row is, for error messages."""
+    description: str  # how the file was read, for the summary
+    place: Callable[[int], str]  # where a row is, for error messages
 
     def at(self, row: int, j: int) -> str:
         """Return where a cell is, for an error."""

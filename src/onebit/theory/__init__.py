@@ -4,7 +4,8 @@ from onebit import bounds
 from onebit.bounds.margin_transformation import TransformedMargin, sharper_margin, transformed_margin
 from onebit.theory.certificates import Certificate, Separator, verify_certificate, verify_separator
 from onebit.theory.feature_map import FeatureMap
-from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces, MultivariatePolynomial, RationalConstruction
+from onebit.theory.multivariate import MultivariatePolynomial
+from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces, RationalConstruction
 from onebit.theory.separability import Margin, Progress, margin
 from onebit.theory.weak_labeling import SetSplitting, WeakLabeling
 from onebit.theory.weak_to_strong import Looseness, StrongSeparators, measure_looseness, strong_separators

@@ -1,19 +1,13 @@
-"""Proofs of both sides of a margin, and checks of them that know nothing of the solver.
+"""Proofs of both sides of a margin, and checks of them that are independent of the solver.
 
 Definition 1 asks that a number be at least γ (weak) or γ/2 (strong) for every example t and class i:
 
     weak:    ⟨w_y − w_i, x⟩ for i ≠ y = y_t;
     strong:  ⟨w_i, x⟩ for i = y_t, and −⟨w_i, x⟩ for i ≠ y_t.
 
-A *separator* is vectors that do it, and proves that the margin is no less. Each number is the inner product of
-(w₁, …, w_K) with a vector made from x. If non-negative weights that sum to 1 combine such vectors to one of length ε,
-then for any w₁…w_K with Σ‖wᵢ‖² ≤ 1 the numbers' weighted mean is at most ε, so one of them is: the weak margin is at
-most ε, and the strong margin at most 2ε. This is a *certificate*: it proves that the margin is no more, and for ε = 0
-that there is none (Farkas).
-
-In R^d floats are taken as the rational numbers that they are, and both checks are exact: floats with an error bound
-find the few conditions that may be the least, which are then multiplied as whole numbers. In a kernel's space the
-kernel's values are taken as they are computed, and what adding them up may lose counts against the proof.
+A separator is vectors that do it. A certificate is a weighted mean of the conditions' vectors of length ε: the weak
+margin is at most ε, the strong margin at most 2ε, and ε = 0 proves that there is none (Farkas). In R^d both checks are
+exact; in a kernel's space what adding up its values may lose counts against the proof.
 """
 
 import math
@@ -116,7 +110,7 @@ def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = N
     if examples.min() < 0 or examples.max() >= len(rows) or min(numbers) < 0 or sum(numbers) <= 0:
         return False
     own = codes[examples]
-    # The own class has no place in a weak certificate.
+    # the own class has no place in a weak certificate.
     if certificate.kind == "weak" and (own == asked).any():
         return False
     points = rows[examples] if kernel is None else kernel.prepare(rows)[examples]

@@ -19,8 +19,7 @@ from onebit.inputs import Floats, Integers, check_rows, dense
 
 Number = int | float | Fraction
 Point = tuple[Fraction, ...]
-Objects = npt.NDArray[np.object_]
-"""Arrays of Python integers, of any size."""
+Objects = npt.NDArray[np.object_]  # arrays of Python integers, of any size
 
 # The largest prime of 31 digits: products of two remainders fit into 62 of a whole number's 63.
 _PRIME = 2**31 - 1
@@ -101,7 +100,7 @@ def whole(values: Any) -> tuple[Objects, int]:
         return digits.astype(object), 0
     least = int(exponents[nonzero].min())
     shifts = np.where(nonzero, exponents - least, 0)
-    # The zeros at the end of every number are no digits.
+    # the zeros at the end of every number are no digits.
     trailing = int((np.log2(digits[nonzero] & -digits[nonzero]) + shifts[nonzero]).min())
     return digits.astype(object) << shifts.astype(object) >> trailing, least - 53 + trailing
 
@@ -214,7 +213,7 @@ def _as_fractions(values: list[int], modulus: int) -> tuple[list[int], int]:
     """Return numerators and a common denominator that have these remainders (Wang's reconstruction)."""
     limit, shared = math.isqrt(modulus // 2), 1
     for value in values:
-        # The denominators so far often are all of this one's.
+        # the denominators so far often are all of this one's.
         last, remainder = modulus, value * shared % modulus
         if min(remainder, modulus - remainder) <= limit:
             continue

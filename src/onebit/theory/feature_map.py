@@ -4,11 +4,7 @@ A kernel k(x,x') = Σⱼ aⱼ⟨x,x'⟩ʲ with aⱼ > 0 has one coordinate per m
 
     φ_α(x) = x^α · sqrt(a_|α| · multinomial(α)),        so that ⟨φ(x), φ(x')⟩ = k(x,x').
 
-For the rational kernel aⱼ = 2⁻ʲ, without end; cut off after degree n it lacks (z/2)ⁿ⁺¹·k(x,x') with z = ⟨x,x'⟩, at most
-2⁻ⁿ on the unit ball. For (1+z)ⁿ the weights are the binomial coefficients and for Σ_{j≤n} zʲ they are 1; both end at n.
-
-Lemma 9. Every polynomial p is ⟨c, φ(·)⟩ with c_α = p_α / sqrt(a_|α| · multinomial(α)), and for the rational kernel
-‖c‖ ≤ 2^(deg p / 2)·‖p‖.
+Every polynomial p is ⟨c, φ(·)⟩ with c_α = p_α / sqrt(a_|α| · multinomial(α)). See docs/theory/feature-map.md.
 
 References
 ----------
@@ -30,8 +26,7 @@ from onebit.kernels import Multinomial, Polynomial, Rational
 from onebit.theory.exact import Number, check_dense_rows, check_point, to_float
 from onebit.theory.multivariate import Exponents, MultivariatePolynomial, exponents_of_degree, monomial, multinomial
 
-MAX_FEATURES = 1_000_000
-"""The most coordinates a feature map will list: eight megabytes for a single row."""
+MAX_FEATURES = 1_000_000  # the most coordinates a feature map will list: eight megabytes for a single row
 
 
 @dataclass(frozen=True)
@@ -194,7 +189,7 @@ def squared_vector_norm_bound(polynomial: MultivariatePolynomial) -> Fraction:
     >>> FeatureMap(Rational(), n_variables=2, degree=2).squared_vector_norm(p), squared_vector_norm_bound(p)
     (Fraction(16, 1), Fraction(24, 1))
     """
-    # The lemma's proof: a_|α| ≥ 2^(−deg p), and multinomial(α) ≥ 1.
+    # the lemma's proof: a_|α| ≥ 2^(−deg p), and multinomial(α) ≥ 1.
     return Fraction(2) ** polynomial.degree * polynomial.squared_norm
 
 

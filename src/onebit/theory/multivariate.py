@@ -1,15 +1,7 @@
 """Polynomials of several variables with exact coefficients, and Lemmas 12 to 14 on their norms.
 
-The norm of a polynomial is the Euclidean norm of its coefficients. It is not submultiplicative; Lemma 14 says by how
-much at most (deg: the degrees of the factors, n: their number):
-
-    1. ‖p₁p₂⋯pₙ‖² ≤ n^(Σ deg pⱼ) · ∏‖pⱼ‖²
-    2. ‖qⁿ‖²      ≤ n^(n·deg q) · ‖q‖²ⁿ
-    3. ‖p₁+⋯+pₙ‖  ≤ Σ‖pⱼ‖, and therefore ‖p₁+⋯+pₙ‖² ≤ n·Σ‖pⱼ‖²
-
-A coefficient of the product is a sum over the ways to split its monomial among the factors. Lemma 12 bounds the square
-of such a sum by the number of its terms, Lemma 13 that number: ∏ᵢ (αᵢ+n−1 choose αᵢ) ≤ n^|α|. The functions return the
-right hand sides as fractions, so that a comparison with `MultivariatePolynomial.squared_norm` involves no rounding.
+The norm of a polynomial is the Euclidean norm of its coefficients. The bounds are returned as fractions, so that a
+comparison with `MultivariatePolynomial.squared_norm` involves no rounding. See docs/theory/polynomials.md.
 """
 
 import math

@@ -5,14 +5,8 @@ from the origin to their convex hull. It is found as a non-negative least square
 
     minimize ‖Σ uⱼzⱼ‖² + c²(1/c − Σ uⱼ)²  over u ≥ 0,
 
-whose solution is the nearest point's weights up to scale, by the active-set method of Lawson and Hanson (1974, Chapter
-23; the reduction is their "least distance programming"). The method keeps the few vertices with uⱼ > 0 and the QR
-factors of their matrix. All N vertices are priced only now and then; between two such passes the worst of them are
-worked through. Every pass gives both sides of the answer: a direction, whose worst product over *all* vertices bounds δ
-from below, and a convex combination, whose length bounds it from above.
-
-The arithmetic is that of floats, or of pairs of floats (`onebit.theory.double_double`), which see distances down to
-10⁻²⁰ and cost some twenty times as much. Directions, weights and products have a last axis of one float or of a pair.
+by an active-set method that keeps the few vertices with uⱼ > 0 and the QR factors of their matrix, in floats or in
+pairs of floats. Directions, weights and products have a last axis of one float or of a pair.
 
 References
 ----------
@@ -24,8 +18,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import qr_delete, solve_triangular
 
-from onebit.engine.jit import jit
 from onebit.inputs import Floats, Integers
 from onebit.theory import double_double
 from onebit.theory.certificates import Kind, condition_signs
@@ -112,15 +106,12 @@ def products(rows: Floats, vectors: Floats) -> Floats:
 class NearestPoint(NamedTuple):
     """Both sides of the answer: `lower` ≤ δ ≤ `upper`."""
 
-    direction: Floats
-    """Any positive multiple of the best vector w, in floats."""
+    direction: Floats  # any positive multiple of the best vector w, in floats
     vertices: Integers
-    weights: Floats
-    """Non-negative, floats or pairs: the nearest point is Σ weights·vertices / Σ weights."""
+    weights: Floats  # non-negative, floats or pairs: the nearest point is Σ weights·vertices / Σ weights
     lower: float
     """The worst product of the unit direction with a vertex; not positive if the direction does not separate."""
-    upper: float
-    """The length of the combination."""
+    upper: float  # the length of the combination
 
     @property
     def gap(self) -> float:
@@ -179,8 +170,7 @@ def _work_through(active: "_ActiveSet", hull: Hull, pool: Integers, gap: float) 
 class _ActiveSet:
     """The vertices of positive weight, with the QR factors of the matrix whose columns are (z, c)."""
 
-    zero = 1e-12
-    """Vertices have length about 1, so a combination as short as this is zero but for rounding."""
+    zero = 1e-12  # vertices have length about 1, so a combination as short as this is zero but for rounding
     _last = 1e-3
     """c, the last coordinate of every vertex: distances well below it still show in the residual, about (δ/c)²."""
     _dependent = 1e-13
@@ -200,7 +190,7 @@ class _ActiveSet:
         """Return the direction and the combination; `worst` is the direction's least product."""
         vertices, direction = np.array(self.vertices), self.direction[:, 0]
         combination = products(hull.rows(vertices).T, self.weights[None])[:, 0, 0]
-        # The sum and the length may be rounded: neither is a difference of larger numbers.
+        # the sum and the length may be rounded: neither is a difference of larger numbers.
         upper = float(np.linalg.norm(combination)) / float(self.weights[:, 0].sum())
         length = float(np.linalg.norm(direction))
         return NearestPoint(direction, vertices, self.weights, worst / length if length > 0.0 else 0.0, upper)
@@ -212,7 +202,9 @@ class _ActiveSet:
         if count == len(column):
             return [vertex]
         if count == len(self._q):
-            self._grow()
+            more = min(count, len(column) - count)
+            self._q = np.pad(self._q, ((0, more), (0, 0), (0, 0)))
+            self._r = np.pad(self._r, ((0, more), (0, more), (0, 0)))
         if not self._append(count, column, self._dependent * float(np.linalg.norm(column))):
             return [vertex]
         self.vertices.append(vertex)
@@ -235,11 +227,6 @@ class _ActiveSet:
         self._project()
         return gone
 
-    def _grow(self) -> None:
-        more = min(len(self._q), self._q.shape[1] - len(self._q))
-        self._q = np.pad(self._q, ((0, more), (0, 0), (0, 0)))
-        self._r = np.pad(self._r, ((0, more), (0, more), (0, 0)))
-
     def _project(self) -> None:
         """Set the residual of (0, …, 0, 1): its negative head is the direction, its end the products' common level."""
         q = self._q[: len(self.vertices), :, 0]
@@ -254,9 +241,8 @@ class _ActiveSet:
 
     def _best_weights(self, count: int) -> Floats:
         """Return the weights of the point nearest to the origin in the active vertices' span."""
-        best = np.empty((count, 1))
-        _back_substitute(self._r[:, :, 0], self._q[:count, -1, 0].copy(), best[:, 0])
-        return best
+        best: Floats = solve_triangular(self._r[:count, :count, 0], self._q[:count, -1, 0], check_finite=False)
+        return best[:, None]
 
     def _append(self, count: int, column: Floats, least: float) -> bool:
         """Add a column to the factors, or return False if it is no farther than `least` from the others' span."""
@@ -275,7 +261,9 @@ class _ActiveSet:
 
     def _delete(self, at: int, count: int) -> None:
         """Remove one column from the factors; `count` columns remain."""
-        _delete_column(self._q[:, :, 0], self._r[:, :, 0], at, count)
+        q, r = self._q[: count + 1, :, 0], self._r[: count + 1, : count + 1, 0]
+        new_q, new_r = qr_delete(q.T, r, at, which="col", check_finite=False)
+        q[:count], r[:count, :count] = new_q.T[:count], new_r[:count]
 
 
 class _PairedActiveSet(_ActiveSet):
@@ -307,34 +295,3 @@ class _PairedActiveSet(_ActiveSet):
 
     def _delete(self, at: int, count: int) -> None:
         double_double.delete_column(self._q, self._r, at, count)
-
-
-@jit
-def _back_substitute(r: Floats, right: Floats, solution: Floats) -> None:
-    """Solve r·solution = right for the leading upper triangle of r."""
-    for i in range(len(solution) - 1, -1, -1):
-        solution[i] = (right[i] - np.dot(r[i, i + 1 : len(solution)], solution[i + 1 :])) / r[i, i]
-
-
-@jit
-def _delete_column(q: Floats, r: Floats, at: int, count: int) -> None:
-    """Remove a column from QR factors and restore the triangle by rotations; `count` columns remain."""
-    for i in range(count + 1):
-        for j in range(at, count):
-            r[i, j] = r[i, j + 1]
-        r[i, count] = 0.0
-    for j in range(at, count):
-        length = np.hypot(r[j, j], r[j + 1, j])
-        cosine, sine = r[j, j] / length, r[j + 1, j] / length
-        for k in range(j, count):
-            _rotate(r, j, k, cosine, sine)
-        r[j + 1, j] = 0.0
-        for k in range(q.shape[1]):
-            _rotate(q, j, k, cosine, sine)
-
-
-@jit
-def _rotate(matrix: Floats, j: int, k: int, cosine: float, sine: float) -> None:
-    upper, lower = matrix[j, k], matrix[j + 1, k]
-    matrix[j, k] = cosine * upper + sine * lower
-    matrix[j + 1, k] = cosine * lower - sine * upper

@@ -4,31 +4,8 @@ For directions v₁,…,v_m of length at most 1 and a margin γ in (0, 1), withi
 
     R⁺ = {x : ⟨vᵢ,x⟩ ≥ γ for every i}        R⁻ = {x : ⟨vᵢ,x⟩ ≤ −γ for some i}
 
-Both theorems build a polynomial p with p ≥ ½ on R⁺ and p ≤ −½ on R⁻, and bound its degree and its norm without regard
-to the number of variables. In the band between the two regions p may do as it likes.
-
-Theorem 7: degree about log(m)·√(1/γ). With r = ⌈log₂ 2m⌉, s = ⌈√(1/γ)⌉ and Tₛ the Chebyshev polynomial,
-
-    p(x) = m + ½ − Σᵢ Tₛ(1 − ⟨vᵢ,x⟩)ʳ
-
-has degree at most rs and norm at most (188·rs)^(rs/2). Tₛ stays within ±1 on [−1, 1] and has outgrown 2 at 1 + γ; the
-power r makes one halfspace missed outweigh m − 1 met. Corrections: the degree is *at most* rs, because leading terms of
-different directions may cancel. The constant 188 can be 94, because ‖f‖² ≤ 2 gives ‖fʲ‖² ≤ jʲ·2ʲ where the printed
-proof has jʲ·2²ʲ. It can even be 47: γ < 1 makes s at least 2, so that 2ʳ ≤ 2^(rs/2) where the proof is content with
-4^(rs/2).
-
-Theorem 8: degree about m·log(m)·log(1/γ). With s = ⌈log₂(1/γ)⌉, r = 2⌈¼·log₂(4m+1)⌉ + 1 and zᵢ = ⟨vᵢ,x⟩/γ,
-
-    P(z) = (z−1)·∏_{i=1..s}(z−2ⁱ)²      A(z) = P(z)ʳ − P(−z)ʳ      B(z) = −P(z)ʳ − P(−z)ʳ
-    q(x) = Σᵢ A(zᵢ)·∏_{j≠i} B(zⱼ) − (m−½)·∏ⱼ B(zⱼ)
-    p(x) = 2^(1 − s(s+1)rm) · q(x)
-
-has degree at most (2s+1)rm and norm at most (4m−1)·2ᵐ·(2ˢ·rm·(4s+2))^((s+½)rm). S = A/B is a rational function close to
-the sign of z on 1 ≤ |z| ≤ 2ˢ, and B is positive there, so that multiplying Σᵢ S(zᵢ) − (m−½) by ∏ⱼ B(zⱼ) clears the
-denominators and keeps the sign. Corrections: in Lemma 16(1)'s proof the fractions stand upside down:
-P(z)/P(−z) = (1−z)/(1+z)·∏((z−2ⁱ)/(z+2ⁱ))², and with that each factor is at most 1 as claimed. The step that finishes
-parts 1 and 2 should say |p| ≥ ½. The degree is at most (2s+1)rm − m + 1: A is odd and B is even, so B lacks the top
-power.
+Both theorems build a polynomial p with p ≥ ½ on R⁺ and p ≤ −½ on R⁻. Why they work, and the paper's errata, are in
+docs/theory/polynomials.md.
 
 References
 ----------
@@ -49,38 +26,7 @@ from numpy.polynomial import Polynomial
 
 from onebit.inputs import Floats, Integers, check_integer
 from onebit.theory.exact import Number, check_dense_rows, check_fraction, check_point, check_points, dot
-from onebit.theory.multivariate import (
-    MultivariatePolynomial,
-    binomial_bound,
-    exponents_of_degree,
-    multinomial,
-    squared_norm_bound_of_power,
-    squared_norm_bound_of_product,
-    squared_norm_bound_of_sum,
-    squared_sum_bound,
-)
-
-__all__ = [
-    "PRINTED_CONSTANT",
-    "SHARPER_CONSTANT",
-    "ChebyshevConstruction",
-    "HalfspacePolynomial",
-    "Halfspaces",
-    "MultivariatePolynomial",
-    "RationalConstruction",
-    "binomial_bound",
-    "chebyshev",
-    "chebyshev_coefficients",
-    "chebyshev_log2_norm_bound",
-    "exponents_of_degree",
-    "multinomial",
-    "numerator_and_denominator",
-    "squared_norm_bound_of_power",
-    "squared_norm_bound_of_product",
-    "squared_norm_bound_of_sum",
-    "squared_sum_bound",
-    "stairs",
-]
+from onebit.theory.multivariate import MultivariatePolynomial
 
 PRINTED_CONSTANT = 188
 """The constant of Theorem 7's norm bound as printed."""
@@ -315,7 +261,7 @@ class ChebyshevConstruction(HalfspacePolynomial):
         outer = (grown + np.log1p(np.exp(-2.0 * grown))) / math.log(2.0) - 1.0
         with np.errstate(divide="ignore"):
             sizes = self.r * np.where(z > 1.0, outer, np.log2(np.abs(inner)))
-        # The powers outgrow a float, so all terms are taken relative to the largest.
+        # the powers outgrow a float, so all terms are taken relative to the largest.
         scale = np.maximum(sizes.max(axis=1), 0.0)
         powers = np.where(z > 1.0, 1.0, np.sign(inner)) ** self.r * np.exp2(sizes - scale[:, None])
         return _signs_and_log2((scores.shape[1] + 0.5) * np.exp2(-scale) - powers.sum(axis=1), scale)
@@ -367,7 +313,10 @@ def numerator_and_denominator(n: int, k: int, z: Number) -> tuple[Fraction, Frac
 
 
 class RationalConstruction(HalfspacePolynomial):
-    """Theorem 8's polynomial, from a rational approximation of the sign function.
+    """Theorem 8's polynomial, from a rational approximation S = A/B of the sign function.
+
+    p = 2^(1 − s(s+1)rm)·q with q(x) = Σᵢ A(zᵢ)·∏_{j≠i} B(zⱼ) − (m−½)·∏ⱼ B(zⱼ) and zᵢ = ⟨vᵢ,x⟩/γ; A and B are those of
+    `numerator_and_denominator`.
 
     Parameters
     ----------
@@ -391,8 +340,7 @@ class RationalConstruction(HalfspacePolynomial):
         self.s = s = (math.ceil(1 / halfspaces.margin) - 1).bit_length()
         self.degree_bound = (2 * s + 1) * r * m
         self.log2_norm_bound = math.log2(4 * m - 1) + m + (s + 0.5) * r * m * (s + math.log2(r * m * (4 * s + 2)))
-        self.log2_scale = 1 - s * (s + 1) * r * m
-        """The power of 2 between p and q."""
+        self.log2_scale = 1 - s * (s + 1) * r * m  # the power of 2 between p and q
 
     def quotient(self, x: Sequence[Number]) -> Fraction:
         """Return Lemma 18's Q(x) = Σᵢ S(zᵢ) − (m−½), the rational function that p is without its denominators; exactly.

@@ -1,24 +1,9 @@
 """The largest weak and strong margin of a labelled data set (Definition 1), or proof that there is none.
 
-With Σ‖wᵢ‖² ≤ 1 throughout, a set is *weakly* separable with margin γ if ⟨w_y, x⟩ ≥ ⟨wᵢ, x⟩ + γ for every example and
-every i ≠ y, and *strongly* if ⟨w_y, x⟩ ≥ γ/2 and ⟨wᵢ, x⟩ ≤ −γ/2. Both largest margins are distances from the origin to
-convex hulls:
-
-- weak: one hull, of the vectors in R^(Kd) that hold x in block y and −x in block i; γ is its distance;
-- strong: for each class i one hull, of the examples with those of other classes negated, at distance δᵢ; the shortest
-  wᵢ with products of at least ½ has length 1/(2δᵢ), so γ = (Σ 1/(4δᵢ²))^(−1/2).
-
-Hulls that contain the origin have no margin. A solver (`onebit.theory.nearest_point`) only proposes. What its vectors
-attain and how long its combinations are is measured afterwards, on all the data and on the safe side
-(`onebit.theory.certificates`). When the two sides do not meet, R^d is tried again with more effort: is the combination
-exactly zero? What is found with columns of similar size, and what with twice the digits? So "not separable" means that
-a combination is exactly zero, and never that something is small. What stays open is reported as it is: no margin was
-found, and it is at most so much.
-
-With a kernel the examples are the rows of L in a pivoted Cholesky factorization L·Lᵀ of the Gram matrix, whose columns
-are computed as they are needed. It stops when what is left of k(x, x) is rounding: smooth kernels on few features need
-a hundred columns or so, however many examples there are. Solutions come back as coefficients over the examples and are
-judged by the kernel itself, never by L.
+Both margins are distances from the origin to convex hulls: one of vectors in R^(Kd) that hold x in block y and −x in
+block i (weak), or one for each class, of the examples with those of other classes negated (strong). A solver only
+proposes; what its vectors attain and how long its combinations are is measured afterwards, on all the data and on the
+safe side. So "not separable" means that a combination is exactly zero. See docs/theory/separability.md.
 """
 
 import math
@@ -44,7 +29,7 @@ from onebit.theory.certificates import (
     conflicting_pair,
     to_unit,
 )
-from onebit.theory.exact import Objects, largest_square, root_up, vanishing_weights, whole
+from onebit.theory.exact import largest_square, root_up, vanishing_weights, whole
 from onebit.theory.nearest_point import Hull, nearest_point
 
 # Lengths of a few such rows together are floats still.
@@ -224,7 +209,7 @@ def margin(
         raise ValueError(f"X must have rows no longer than {_LONGEST:g}; it holds {largest!r}. Divide all of X by 1e10")
     # A kernel that normalizes works on rows of length 1; from here on these are the examples.
     rows = kernel.prepare(rows) if kernel is not None else rows
-    report = on_progress if on_progress is not None else _ignore
+    report = on_progress if on_progress is not None else lambda _progress: None
     search = _Search(rows, codes, names, kernel, report)
     weak, strong = search.two_classes() if len(names) == 2 else search.many_classes()
     report(Progress(1.0, "done", max(_gap(weak.margin, weak.limit), _gap(strong.margin, strong.limit))))
@@ -243,10 +228,6 @@ def margin(
         n_features=rows.shape[1],
         kernel=kernel,
     )
-
-
-def _ignore(_progress: Progress) -> None:
-    """Take no notice."""
 
 
 def _gap(margin: float, limit: float) -> float:
@@ -295,7 +276,7 @@ class _Search:
             return
         self.radius = longest(rows)
         self._points = np.ldexp(rows, -math.frexp(self.radius)[1])
-        # The vectors of a solution lie in the span of the examples, which has fewer coordinates then.
+        # the vectors of a solution lie in the span of the examples, which has fewer coordinates then.
         if rows.shape[1] > rows.shape[0]:
             basis, triangle = scipy.linalg.qr(self._points.T, mode="economic")
             self._points, self._basis = np.ascontiguousarray(triangle.T), basis.T
@@ -303,7 +284,7 @@ class _Search:
     def many_classes(self) -> tuple[_Side, _Side]:
         """Return the largest weak and strong margin of three classes or more."""
         K = len(self._classes)
-        # The weak problem is one half of the progress bar, the K strong ones are the other.
+        # the weak problem is one half of the progress bar, the K strong ones are the other.
         found = self._solve(None, "weak", 0.0, 0.5)
         weak = _Side(found.attained, found.certificate.length, found.vectors, (found.certificate,))
         names = [f"strong, class {name}" for name in self._classes]
@@ -364,7 +345,7 @@ class _Search:
 
         def report(gap: float) -> None:
             nonlocal furthest
-            # The gap falls by factors, so its logarithm advances evenly.
+            # the gap falls by factors, so its logarithm advances evenly.
             furthest = max(furthest, math.log(min(max(gap, _GAP), 1.0)) / math.log(_GAP))
             self._on_progress(Progress(round(start + share * furthest, 9), name, gap))
 
@@ -411,7 +392,8 @@ class _Search:
             scaled = hull.at(np.ldexp(self._rows, -exponents))
             point = nearest_point(scaled, gap=_GAP, on_pass=report, pairs=pairs, first=point.vertices)
             vectors = np.ldexp(point.direction.reshape(len(hull.classes), -1), exponents.min() - exponents)
-            yield vectors, point.vertices, _unrounded(point.weights) if pairs else point.weights[:, 0]
+            unrounded = [Fraction(high) + Fraction(low) for high, low in point.weights.tolist()] if pairs else ()
+            yield vectors, point.vertices, np.array(unrounded, dtype=object) if pairs else point.weights[:, 0]
 
     def _exact_zero(self, hull: Hull, vertices: Integers) -> Certificate | None:
         """Return the certificate of length 0 over these vertices, if there is one."""
@@ -424,10 +406,6 @@ class _Search:
             return None
         certificate = self._certificate(hull.kind, *hull.conditions(vertices), np.array(weights, dtype=object))
         return certificate if certificate.length == 0.0 else None
-
-
-def _unrounded(pairs: Floats) -> Objects:
-    return np.array([Fraction(high) + Fraction(low) for high, low in pairs.tolist()], dtype=object)
 
 
 def _column_sizes(rows: Floats) -> npt.NDArray[np.intc]:

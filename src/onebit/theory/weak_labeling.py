@@ -1,31 +1,9 @@
 """The weak labelling problem: find weights that agree with everything the feedback has proved (Appendix H).
 
-A learner that gets "right" or "wrong" collects facts: "x is label i" after a right guess, "x is not label i" after a
-wrong one. Weights w₁,…,w_K *agree* with
-
-    "x is i"      if ⟨wᵢ,x⟩ > ⟨wⱼ,x⟩ for every j ≠ i,
-    "x is not i"  if ⟨wⱼ,x⟩ > ⟨wᵢ,x⟩ for some j.
-
-Whether any weights agree with all the facts is NP-complete, even for K = 3 and features 0 and 1. Here labels count from
-0.
-
-The reduction is from *Set Splitting*: given subsets of {0,…,N−1}, can the elements be split in two so that neither part
-holds a whole subset? (NP-complete by Lovász; Garey and Johnson SP4.) It has K = 3 classes and N + 1 features:
-
-    (0, 1) is 2;    (eᵢ, 1) is not 2, for every element i;    (Σ_{i∈c} eᵢ, 1) is 2, for every subset c.
-
-A split gives weights (`SetSplitting.weights_of`): class 0 scores above class 2 at the elements of the first part, class
-1 at those of the second, and a subset with an element outside a part is pulled down by that element's −N. Weights give
-a split (`SetSplitting.split_of`): the first part is where class 0 beats class 2. Correction: every subset must be
-non-empty. An empty one can never be split, but its example is (0, 1) is 2, which is there anyway: the weak labelling
-problem would not notice.
-
-The solver is branch and bound. A node of the search has chosen, for some of the facts "x is not i", a label that beats
-i there. With the facts "x is i" these choices ask for finitely many strict inequalities ⟨w_a − w_b, x⟩ > 0, and
-`onebit.theory.strict_inequalities` either meets them or proves that they contradict each other, exactly. If its weights
-break a fact, the search goes on over who wins there. So a "yes" comes with weights that agree exactly, and a "no" is
-proved at every leaf. The weights of the last class are 0, which adding one vector to all classes permits. Labels that
-no fact and no choice has named are interchangeable, so only the first of them is tried.
+Weights w₁,…,w_K *agree* with "x is i" if ⟨wᵢ,x⟩ > ⟨wⱼ,x⟩ for every j ≠ i, and with "x is not i" if ⟨wⱼ,x⟩ > ⟨wᵢ,x⟩ for
+some j. Whether any weights agree with all facts is NP-complete, by a reduction from Set Splitting. The solver is branch
+and bound over which label beats i; the strict inequalities of a node are met or refuted without rounding, so a "yes"
+comes with weights that agree exactly, and a "no" is proved at every leaf. See docs/theory/weak-labeling.md.
 
 References
 ----------
@@ -33,24 +11,28 @@ Beygelzimer et al. (2019). ICML. Appendix H. Blum, Rivest (1993). Training a 3-n
 """
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import linprog
 
 from onebit.engine.randomness import stream_generator
-from onebit.inputs import check_integer, check_number, check_seed
-from onebit.theory.exact import Number, Objects, Point, check_point, dot, whole_multiple
-from onebit.theory.strict_inequalities import positive_solution
+from onebit.inputs import Floats, check_integer, check_number, check_seed
+from onebit.theory.exact import Number, Objects, Point, check_point, dot, vanishing_weights, whole_multiple
 
 Weights = tuple[Point, ...]
 Choices = tuple[tuple[int, int], ...]
 
 # The label of the subsets and of the origin, which the other two labels have to beat at the elements.
 _WHOLE = 2
+# Simple weights first: they are easier to read, and to calculate with.
+_DENOMINATORS = (1, 2, 10, 100, 10_000)
+# What is smaller is the linear program's rounding: t, and multipliers as a share of the largest.
+_ROUNDING = 1e-9
 
 
 class Fact(NamedTuple):
@@ -311,7 +293,7 @@ def agreeing_weights(problem: WeakLabeling, choices: Choices) -> Weights | None:
     flat = positive_solution(_inequalities(problem, choices))
     if flat is None:
         return None
-    # The last class, whose weights are 0.
+    # the last class, whose weights are 0.
     flat += (Fraction(0),) * d
     return tuple(flat[start : start + d] for start in range(0, len(flat), d))
 
@@ -338,8 +320,98 @@ def _inequalities(problem: WeakLabeling, choices: Choices) -> Objects:
     rows = np.zeros((len(beats), problem.n_classes, problem.n_features), dtype=object)
     for row, (index, winner, loser) in zip(rows, beats, strict=True):
         row[winner], row[loser] = problem.whole_features[index], -problem.whole_features[index]
-    # The last class's weights are 0, so its columns drop out.
+    # the last class's weights are 0, so its columns drop out.
     return rows[:, :-1].reshape(len(beats), (problem.n_classes - 1) * problem.n_features)
+
+
+# Strict inequalities ⟨row, w⟩ > 0. By Gordan's theorem either some w meets them all, or some y ≥ 0, y ≠ 0 combines the
+# rows to Σ yᵢ·rowᵢ = 0. A linear program proposes w, or y as its multipliers; both are checked exactly.
+
+
+def positive_solution(rows: Objects) -> Point | None:
+    """Return w with ⟨row, w⟩ > 0 for every row of whole numbers, or None if there is none; exact.
+
+    Examples
+    --------
+    >>> positive_solution(np.array([[1, 0], [-1, 2]], dtype=object))
+    (Fraction(1, 1), Fraction(1, 1))
+    >>> positive_solution(np.array([[1, 0], [-1, 2], [-1, -2]], dtype=object)) is None
+    True
+    """
+    if not len(rows):
+        return tuple(Fraction(0) for _ in range(rows.shape[1]))
+    largest = np.abs(rows).max(axis=1, initial=0)
+    if not largest.all():
+        return None
+    # Rows of one size keep the program's tolerances meaningful.
+    proposal, t, multipliers = _linear_program((rows / largest[:, None]).astype(np.float64))
+    multipliers /= largest.astype(np.float64)
+    if t > _ROUNDING:
+        for weights in _simplest(proposal):
+            if (rows @ np.array(whole_multiple(weights), dtype=object) > 0).all():
+                return weights
+    elif multipliers.any() and vanishing_weights(rows[multipliers > _ROUNDING * multipliers.max()]) is not None:
+        return None
+    return solve_by_simplex([[Fraction(entry) for entry in row] for row in rows])
+
+
+def _linear_program(rows: Floats) -> tuple[Floats, float, Floats]:
+    """Return the weights with the largest t, t, and the multipliers that show that none is larger; zeros on failure."""
+    n_rows, n_free = rows.shape
+    result = linprog(
+        np.append(np.zeros(n_free), -1.0),
+        A_ub=np.column_stack([-rows, np.ones(n_rows)]),
+        b_ub=np.zeros(n_rows),
+        bounds=[(-1.0, 1.0)] * n_free + [(0.0, None)],
+        method="highs",
+    )
+    if result.status != 0:
+        return np.zeros(n_free), 0.0, np.zeros(n_rows)
+    return result.x[:-1], float(result.x[-1]), -result.ineqlin.marginals
+
+
+def _simplest(proposal: Floats) -> Iterator[Point]:
+    """Yield the proposal, scaled to a largest entry of 1 and rounded to small denominators first, exactly at last."""
+    exact = [Fraction(value) for value in (proposal / np.abs(proposal).max()).tolist()]
+    for denominator in _DENOMINATORS:
+        yield tuple(value.limit_denominator(denominator) for value in exact)
+    yield tuple(exact)
+
+
+def solve_by_simplex(rows: Sequence[Sequence[Fraction]]) -> Point | None:
+    """Return w with ⟨row, w⟩ > 0 for every row, or None, by the simplex method on fractions alone.
+
+    It looks for y ≥ 0 with Σ yᵢ·rowᵢ = 0 and Σ yᵢ = 1, starting from artificial variables whose sum it brings down. If
+    the sum ends above 0 there is no such y, and the prices of the equations are a w. Bland's rule makes it end.
+
+    Examples
+    --------
+    >>> solve_by_simplex([[Fraction(1), Fraction(3)], [Fraction(-1), Fraction(-2)]])
+    (Fraction(-5, 1), Fraction(2, 1))
+    """
+    n_rows, n_free = len(rows), len(rows[0])
+    # Columns: y, the artificial variables, the right hand side. Last row: what the sum still has to lose.
+    equations = np.array([*zip(*rows, strict=True), [Fraction(1)] * n_rows], dtype=object)
+    right = np.array([Fraction(0)] * n_free + [Fraction(1)], dtype=object)
+    tableau = np.column_stack([equations, np.eye(n_free + 1, dtype=object), right])
+    costs = -tableau.sum(axis=0)
+    costs[n_rows:-1] = 0
+    tableau = np.vstack([tableau, costs])
+    basis = list(range(n_rows, n_rows + n_free + 1))
+    # Bland's rule: the first column that helps, and of equal ratios the one with the smallest variable.
+    while (helping := np.flatnonzero(tableau[-1, :n_rows] < 0)).size:
+        entering = int(helping[0])
+        rising = [i for i in range(n_free + 1) if tableau[i, entering] > 0]
+        leaving = min(rising, key=lambda i: (tableau[i, -1] / tableau[i, entering], basis[i]))
+        tableau[leaving] /= tableau[leaving, entering]
+        for i in np.flatnonzero(tableau[:, entering]):
+            if i != leaving:
+                tableau[i] -= tableau[i, entering] * tableau[leaving]
+        basis[leaving] = entering
+    if tableau[-1, -1] == 0:
+        return None
+    # the reduced cost of artificial variable k is 1 − priceₖ, and ⟨row, prices⟩ ≤ −(price of Σ yᵢ = 1) < 0.
+    return tuple(Fraction(value - 1) for value in tableau[-1, n_rows : n_rows + n_free])
 
 
 class SolvingRow(NamedTuple):
@@ -382,7 +454,7 @@ def measure_solving(
         n_subsets = round(subsets_per_element * n_elements)
         for number in range(seed, seed + repeats):
             problem = random_set_splitting(n_elements, n_subsets, size=3, seed=number).to_weak_labeling()
-            # The clock starts after the problem is built: building is not solving.
+            # the clock starts after the problem is built: building is not solving.
             start = time.perf_counter()
             answer = solve(problem)
             seconds = time.perf_counter() - start

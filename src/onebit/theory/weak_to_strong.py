@@ -1,14 +1,7 @@
 """Theorem 5's proof, carried out: weak separators in the unit ball become strong ones in the rational kernel's space.
 
-Let w₁,…,w_K with Σ‖wᵢ‖² ≤ 1 separate examples weakly with margin γ. Class i lies where every ⟨(wᵢ−wⱼ)/2, x⟩ ≥ γ/2, the
-other classes where one of them is at most −γ/2. Theorem 7 or 8 makes of these K−1 halfspaces a polynomial pᵢ that is at
-least ½ on class i and at most −½ on the others. By Lemma 9 it is ⟨cᵢ, φ(·)⟩, with a vector no longer than a number B
-that depends on K and γ alone. The vectors uᵢ = cᵢ/(√K·B) have Σ‖uᵢ‖² ≤ 1 and scores of ½/(√K·B) or more to the right
-side: by Definition 1 a strong margin of 1/(√K·B). That is 2γ₁ with Theorem 7 and 4γ₂ with Theorem 8, more than
-Theorem 5 states.
-
-All numbers are exact but the coordinates of uᵢ, which are irrational and come as floats. `measure_looseness` measures
-how much larger than guaranteed the strong margins are.
+All numbers are exact but the coordinates of the vectors, which are irrational and come as floats. `measure_looseness`
+measures how much larger than guaranteed the strong margins are. See docs/theory/margin-transformation.md.
 
 References
 ----------
@@ -16,7 +9,7 @@ Beygelzimer et al. (2019). ICML. Theorem 5 and its proof.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -42,8 +35,7 @@ from onebit.theory.separability import margin as largest_margins
 Construction = type[ChebyshevConstruction] | type[RationalConstruction]
 
 # Half a decade apart, up to where the margins hardly fall any more.
-SIZES = (30, 100, 300, 1000, 3000, 10_000)
-"""How many rounds of `paper_weak` `measure_looseness` takes by default."""
+SIZES = (30, 100, 300, 1000, 3000, 10_000)  # how many rounds of `paper_weak` `measure_looseness` takes by default
 
 
 class StrongSeparators:
@@ -226,11 +218,6 @@ class Looseness(NamedTuple):
         """The logarithm of the measured margin."""
         return math.log2(self.measured)
 
-    @property
-    def factor_log2(self) -> float:
-        """How many times larger than guaranteed the margin is, as a power of 2."""
-        return self.measured_log2 - self.guaranteed_log2
-
 
 def measure_looseness(
     sizes: Sequence[int] = SIZES, seed: int = 0, on_row: Callable[[Looseness], None] | None = None
@@ -250,8 +237,11 @@ def measure_looseness(
     >>> round(wedges_row.guaranteed_log2), round(wedges_row.measured_log2)
     (-61, -4)
     """
+    counts = [check_integer("sizes", size, low=1) for size in sizes]
+    # One draw for all sizes: a smaller set is the beginning of a larger one, so its margins are no smaller.
+    X_all, y_all = paper_weak(rounds=max(counts, default=1), seed=seed)
     rows = []
-    for data, X, y in _sets(sizes, seed):
+    for data, X, y in [("wedges", *wedges()), *(("paper_weak", X_all[:n], y_all[:n]) for n in counts)]:
         row = measure_one(data, X, y)
         rows.append(row)
         if on_row is not None:
@@ -270,12 +260,3 @@ def measure_one(data: str, X: Floats, y: Integers) -> Looseness:
         )
     guaranteed, sharper = transformed_margin(K, before.weak).log2, sharper_margin(K, before.weak).log2
     return Looseness(data, len(y), K, before.weak, guaranteed, sharper, after.strong)
-
-
-def _sets(sizes: Sequence[int], seed: int) -> Iterator[tuple[str, Floats, Integers]]:
-    yield "wedges", *wedges()
-    counts = [check_integer("sizes", size, low=1) for size in sizes]
-    # One draw for all sizes: a smaller set is the beginning of a larger one, so its margins are no smaller.
-    X, y = paper_weak(rounds=max(counts, default=1), seed=seed)
-    for count in counts:
-        yield "paper_weak", X[:count], y[:count]

@@ -6,7 +6,7 @@ It comes from lists, from a file with named columns, or from a learner that is p
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,12 @@ import numpy.typing as npt
 from onebit.inputs import Floats, Integers, check_number, check_real, check_rows, check_seed, take
 from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
 from onebit.learners import Learner
-from onebit.streams.columns import read_columns
 from onebit.streams.data_set import Matrix, as_matrix
 from onebit.streams.files import plain_name, understand_table
 from onebit.streams.reading import PLAIN, Reading
-from onebit.streams.table import Table
+
+if TYPE_CHECKING:
+    from onebit.streams.table import Table
 
 RIGHT, WRONG, UNKNOWN = 1, 0, -1  # the answer to a guess in a log
 _RIGHT_WORDS = ("true", "right", "yes", "1", "1.0")
@@ -200,10 +201,14 @@ class LogColumns(NamedTuple):
     A name that is None stands for the usual one, if the file has it: "propensity" and "among".
     """
 
-    guess: str = "guess"
-    correct: str = "correct"
-    propensity: str | None = None
-    among: str | None = None
+    guess: Annotated[str, "Column with the label that was guessed."] = "guess"
+    correct: Annotated[str, "Column with right or wrong, true or false, 1 or 0; empty if not known."] = "correct"
+    propensity: Annotated[
+        str | None, "Column with the chance the guess was drawn with; otherwise propensity, if it is there."
+    ] = None
+    among: Annotated[
+        str | None, "Column with the labels that were allowed, a|b|c; otherwise among, if it is there."
+    ] = None
 
 
 USUAL = LogColumns()
@@ -239,13 +244,15 @@ def read_log(
     """
     asked = reading._replace(label=columns.guess).checked()
 
-    def understand(table: Table, asked: Reading) -> LoggedRounds:
+    def understand(table: "Table", asked: Reading) -> LoggedRounds:
         return _understand(table, asked, columns, classes)
 
     return understand_table(Path(path), asked, understand)
 
 
-def _understand(table: Table, asked: Reading, columns: LogColumns, classes: Sequence[str] | None) -> LoggedRounds:
+def _understand(table: "Table", asked: Reading, columns: LogColumns, classes: Sequence[str] | None) -> LoggedRounds:
+    from onebit.streams.columns import read_columns  # needs polars
+
     roles: dict[str, int] = {}
     for role, name in columns._asdict().items():
         try:

@@ -1,0 +1,20 @@
+"""``onebit accept-loss``."""
+
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console
+
+from onebit.decider.decider import Decider
+
+
+def command(path: Annotated[Path, "The decider's file."]) -> None:
+    """Let a decider go on whose file has lost events; the loss is noted in its log."""
+    with Decider.open(path, accept_loss=True) as decider:
+        lost = decider.lost
+    if lost is None:
+        outcome = "nothing was lost, and nothing is changed"
+    else:
+        outcome = f"event {lost['acknowledged']} was acknowledged, and event {lost['found']} is the last that was found"
+        outcome += "; this is noted in the log, and the decider goes on from there"
+    Console().print(f"{path}: {outcome}.", soft_wrap=True, markup=False, highlight=False)

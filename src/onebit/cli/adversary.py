@@ -1,0 +1,71 @@
+"""``onebit adversary``: every learner against the paper's lower-bound constructions."""
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console
+
+from onebit.cli.options import has_figures
+from onebit.experiments.duels import DuelRow, duel, duel_by_dimension, paper_adversaries, short_name, write_duel
+from onebit.inputs import check_integer
+from onebit.reporting.console import prepare_folder, print_table, say_where
+from onebit.reporting.text import Table, grouped
+
+_MAX_RUNS = 100_000  # a thousand already tell all that the tables show
+
+
+def command(
+    theorem: Annotated[str | None, "3, remark, 11 or 24; none: all of them."] = None,
+    *,
+    runs: Annotated[int, "Games of every learner against every adversary."] = 100,
+    out: Annotated[Path, "Folder for tables and figures."] = Path("results/adversaries"),
+) -> None:
+    """Play every learner against the paper's lower-bound constructions."""
+    check_integer("--runs", runs, low=2, high=_MAX_RUNS)
+    makers = {make(seed=0).challenge.name.removeprefix("Theorem ").lower(): make for make in paper_adversaries()}
+    if theorem is not None and theorem.lower() not in makers:
+        raise ValueError(f"there is no adversary {theorem!r}; there are {', '.join(makers)}")
+    chosen = list(makers.values()) if theorem is None else [makers[theorem.lower()]]
+    # Before anything is played: a minute later is too late to say that the folder cannot be written.
+    prepare_folder(out)
+    console = Console()
+    is_drawn = has_figures(console)
+    with console.status("Playing every learner against every adversary …"):
+        rows = duel(chosen, runs=runs)
+    write_duel(rows, out / "adversaries.csv")
+    print_table(console, _table(rows))
+    growth = None
+    if theorem in (None, "24"):  # the one that is about the dimension
+        with console.status("Playing Theorem 24's adversary in growing dimension …"):
+            growth = duel_by_dimension()
+        write_duel(growth, out / "adversaries_by_dimension.csv")
+    if is_drawn:
+        from onebit.experiments.figures import draw_duel, draw_growth
+        from onebit.reporting.figures import save
+
+        save(draw_duel(rows), out, "adversaries")
+        if growth is not None:
+            save(draw_growth(growth), out, "adversaries_by_dimension")
+    say_where(console, "Tables and figures are", out)
+
+
+def _table(rows: list[DuelRow]) -> Table:
+    """Return mistakes beside bounds, adversary by adversary."""
+    lines: list[list[str]] = []
+    sections: list[int] = []
+    for at, row in enumerate(rows):
+        if at == 0 or rows[at - 1].challenge != row.challenge:
+            sections.append(len(lines))
+            lines.append([f"{row.challenge.name}: {row.challenge.stated.binds}", "", "", ""])
+        mistakes = f"{grouped(row.mean, 1)} ± {grouped(row.standard_error, 1)}"
+        lines.append([short_name(row.learner), mistakes, _bound(row.lower_bound), _bound(row.upper_bound)])
+    title = "Mistakes ± standard error, beside what the theorems force and promise"
+    return Table(("learner", "mistakes", "at least", "at most"), lines, title, sections=sections)
+
+
+def _bound(value: float | None) -> str:
+    if value is None:
+        return ""
+    # A number of more than fifteen digits says less than its power of 2.
+    return f"2^{math.log2(value):.4g}" if value >= 1e15 else grouped(value) if value % 1 == 0 else f"{value:.6g}"

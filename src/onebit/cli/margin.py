@@ -1,0 +1,112 @@
+"""``onebit margin``: the largest margins of a data set, and what the theorems promise for it."""
+
+from json import dumps
+from typing import Annotated, Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from onebit.bounds import Claim
+from onebit.cli import options
+from onebit.cli.options import say_what_was_read
+from onebit.experiments.entries import parse_kernel
+from onebit.kernels import as_kernel
+from onebit.reporting.console import on_screen, progress_bar
+from onebit.reporting.text import grouped
+from onebit.streams import describe, preprocess
+from onebit.streams.data_set import make_data_set
+from onebit.streams.reading import Reading
+from onebit.streams.sources import as_data_set, find_source
+from onebit.theory import Margin, Progress, margin
+
+_DRAWN_ROUNDS = 50_000  # of a stream: by then the paper's margins have settled to three digits
+
+
+def command(
+    data: options.OneSource,
+    *,
+    kernel: Annotated[str | None, f"{options.KERNELS}, or mypackage.kernels:Mine. Without: R^d."] = None,
+    standardize: Annotated[bool, "Standardise the columns and add a constant one first."] = False,
+    reading: Reading,
+    json: options.Json = False,
+) -> None:
+    """Measure the largest weak and strong margin of a data set, and what the theorems promise for it."""
+    try:
+        chosen = None if kernel is None or kernel.lower() == "none" else as_kernel(parse_kernel(kernel))
+    except ValueError as error:
+        raise ValueError(f"--kernel {kernel}: {error}") from error
+    found = as_data_set(find_source(data, reading), _DRAWN_ROUNDS)
+    say_what_was_read(Console(stderr=json), found.name, describe(found))
+    if standardize:
+        found = make_data_set(found.name, preprocess(found.X, "standardize"), found.y, data, found.label_names)
+    # With --json standard output is for the JSON alone.
+    with progress_bar(Console(stderr=json), f"Margins of {found.name}") as show:
+
+        def on_progress(progress: Progress) -> None:
+            show(round(100 * progress.share), 100)
+
+        result = margin(found.X, np.array(found.label_names)[found.y], chosen, on_progress=on_progress)
+    if json:
+        print(dumps(_as_dict(found.name, len(found.y), result)))
+    else:
+        _print(found.name, len(found.y), result)
+
+
+def _as_dict(name: str, n_examples: int, result: Margin) -> dict[str, Any]:
+    return {
+        "data": name,
+        "examples": n_examples,
+        "features": result.n_features,
+        "classes": len(result.classes),
+        "kernel": None if result.kernel is None else repr(result.kernel),
+        "radius": result.radius,
+        "weak": result.weak,
+        "strong": result.strong,
+        "weak_limit": result.weak_limit,
+        "strong_limit": result.strong_limit,
+        "weak_gap": result.weak_gap,
+        "strong_gap": result.strong_gap,
+        "classes_not_told_from_the_rest": [str(label) for label in result.mixed_classes],
+        "promises": [promise.as_dict() for promise in result.promises],
+    }
+
+
+def _print(name: str, n_examples: int, result: Margin) -> None:
+    console = Console(highlight=False)
+    space = "" if result.kernel is None else f", in the space of {result.kernel!r}"
+    size = f"{grouped(n_examples)} examples, {result.n_features} features, {len(result.classes)} classes"
+    console.print(Text.assemble(on_screen(name, "bold"), on_screen(f": {size}{space}, radius {result.radius:.6g}")))
+    sides = ("weak", result.weak, result.weak_limit), ("strong", result.strong, result.strong_limit)
+    for kind, value, limit in sides:
+        console.print(f"largest {kind} margin: [bold]{_found(kind, value, limit)}[/]")
+    if result.mixed_classes:
+        names = ", ".join(str(label) for label in result.mixed_classes)
+        console.print(on_screen(f"no hyperplane through the origin tells these classes from all the rest: {names}"))
+    table = Table(title="What the theorems promise")
+    table.add_column("theorem")
+    table.add_column("about")
+    table.add_column("at most" if result.kernel is not None else "bound", justify="right")
+    for promise in result.promises:
+        table.add_row(promise.theorem, promise.subject, _shown(promise))
+    console.print(table)
+
+
+def _found(kind: str, margin: float, limit: float) -> str:
+    """Say what was found, and no more than is proved."""
+    if limit == 0.0:
+        return f"none; not {kind}ly separable"
+    if margin == 0.0:
+        return f"none found; it is at most {limit:.3g}"
+    # Six digits are printed, so what differs only after them does not.
+    return f"{margin:.6g}" if margin >= (1.0 - 1e-6) * limit else f"between {margin:.6g} and {limit:.6g}"
+
+
+def _shown(promise: Claim) -> str:
+    if promise.log2 is None:
+        return promise.silent_because
+    # Kernel bounds have hundreds of digits; beyond what one reads at a glance only the exponent says something.
+    if promise.value is None or not 1e-6 < promise.value < 1e15:
+        return f"2^{promise.log2:.4g}"
+    return f"{promise.value:.6g}" if promise.value < 1 else grouped(promise.value)

@@ -1,0 +1,144 @@
+"""Options that several commands have, each written once, and what the commands do with them."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from onebit.experiments.comparison import ROUNDS
+from onebit.experiments.entries import kernel_names
+from onebit.experiments.players import PATIENCE
+from onebit.experiments.run import Executor, check_jobs
+from onebit.extras import missing_extra
+from onebit.learners import all_learners
+from onebit.reporting.console import on_screen, say_note
+from onebit.streams.sources import known_names
+
+_OTHERS = ["a stream of your own, mypackage.streams:mine", "or any of them made harder, noise:0.05:digits"]
+NAMES = ", ".join([*known_names(), *_OTHERS])
+KERNELS = ", ".join(kernel_names())
+LEARNERS = ", ".join(sorted(cls.__name__ for cls in all_learners()))
+FILES = "CSV, TSV, Parquet, ARFF, svmlight, npz; text also as .gz"
+
+OneSource = Annotated[str, f"A file ({FILES}), or a name: {NAMES}."]
+Preprocess = Annotated[
+    str,
+    "standardize (over the rows played), online (over the rows so far) or none; not for learners that scale columns "
+    "themselves.",
+]
+Runs = Annotated[int, "Runs of every learner, each on its own shuffle."]
+Out = Annotated[Path, "Folder for results; what is there already is not played again."]
+Json = Annotated[bool, "Print JSON."]
+
+
+class Games(NamedTuple):
+    """Which players a comparison has, and how they play."""
+
+    learners: Annotated[
+        tuple[str, ...],
+        'Such as "BanditPerceptron Banditron:exploration=0.02"; repeat it or put spaces between. '
+        f"There are {LEARNERS}; one of your own is mypackage.mine:Mine.",
+    ] = ()
+    rival: Annotated[
+        tuple[str, ...],
+        "vw adds Vowpal Wabbit: its default, and its grid tuned in hindsight. Others are named by import path, such as "
+        "rivals:river. Repeat it or put spaces between.",
+    ] = ()
+    grid: Annotated[bool, "Play the rivals' whole grids too: thirty settings of vw."] = True
+    rival_seconds: Annotated[float, "Seconds of a game, by the clock, after which a rival's program is ended."] = (
+        PATIENCE
+    )
+    rounds: Annotated[int, "Rounds per run, at most; every row is played once."] = ROUNDS
+    seed: Annotated[int, "Seed of the first shuffle; run r uses seed + r."] = 0
+    preprocess: Preprocess = "standardize"
+    unit_length: Annotated[bool, "Then divide every row by its length."] = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a `Comparison` that are options."""
+        same = {name: getattr(self, name) for name in ("rounds", "seed", "unit_length", "rival_seconds")}
+        return {**same, "preprocessing": self.preprocess}
+
+
+class Workers(NamedTuple):
+    """Where games are played."""
+
+    jobs: Annotated[int | None, "Worker processes; all cores by default."] = None
+    dask: Annotated[
+        str | None,
+        "Play on a Dask cluster instead: its scheduler's address, such as tcp://10.0.0.1:8786, or scheduler file.",
+    ] = None
+
+    def executor(self, console: Console) -> AbstractContextManager[Executor | None]:
+        """Return the cluster, or None for this machine, in a context that connects and disconnects."""
+        check_jobs(self.jobs, "--jobs")
+        if self.dask is None:
+            return nullcontext(None)
+        if self.jobs is not None:
+            raise ValueError(
+                f"--jobs {self.jobs} is for this machine, and --dask {self.dask} for others, whose workers bring their "
+                "own number of threads; give one of the two"
+            )
+        from onebit.experiments.dask_cluster import DaskCluster
+
+        return DaskCluster(self.dask, lambda text: say_note(console, text))
+
+
+def several(given: Sequence[str], between: str | None = None) -> list[str]:
+    """Return the names that were given, each time one or several with spaces or another sign between.
+
+    >>> several(["a b", "c"]), several(["a,b c"], ",")
+    (['a', 'b', 'c'], ['a', 'b c'])
+    """
+    return [name.strip() for part in given for name in part.split(between)]
+
+
+def option_words(given: Any, always: Sequence[str] = ()) -> list[str]:
+    """Return what to type for the fields of a named tuple that differ from their defaults, and for some in any case.
+
+    >>> from onebit.streams.reading import Reading
+    >>> option_words(Reading(label="team", drop=("id", "name")))
+    ['--label', 'team', '--drop', 'id', '--drop', 'name']
+    """
+    words: list[str] = []
+    for name, value in given._asdict().items():
+        if value == given._field_defaults[name] and name not in always:
+            continue
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+            continue
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [f"--{option}", f"{each:g}" if isinstance(each, float) else str(each)]
+    return words
+
+
+def after_options(names: Sequence[str]) -> list[str]:
+    """Return arguments as they are typed after options: a file's name may begin with a dash.
+
+    >>> after_options(["iris"]), after_options(["-a.csv"])
+    (['iris'], ['--', '-a.csv'])
+    """
+    return [*(["--"] if any(name.startswith("-") for name in names) else []), *names]
+
+
+def say_what_was_read(console: Console, name: str, about: Mapping[str, str]) -> None:
+    """Print what `onebit.streams.describe` tells of a data set."""
+    console.print(on_screen(name, "bold"), highlight=False, soft_wrap=True)
+    table = Table(box=None, show_header=False, padding=(0, 1, 0, 1))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for what, text in about.items():
+        table.add_row(what, on_screen(text))
+    console.print(table)
+
+
+def has_figures(console: Console) -> bool:
+    """Return whether figures can be drawn, which matplotlib does; print one line if not."""
+    line = missing_extra("figures need", "figures")
+    if line is not None:
+        say_note(console, f"there will be no figures: {line}")
+    return line is None

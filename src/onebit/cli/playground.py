@@ -1,0 +1,82 @@
+"""``onebit playground``: serve the page on this machine, and open a browser."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import webbrowser
+from importlib.metadata import version
+from typing import Annotated
+
+from rich.console import Console
+
+from onebit.extras import require_extra
+from onebit.inputs import check_integer
+
+HOST = "127.0.0.1"
+_NO_COMPILER = "NUMBA_DISABLE_JIT"
+
+
+def command(
+    *,
+    port: Annotated[int, "Where to listen, on this machine only; another if it is taken."] = 8017,
+    browser: Annotated[bool, "Open the page in a browser."] = True,
+    compiled: Annotated[bool, "Compile the learners: faster, after a minute or two the first time."] = False,
+) -> None:
+    """Open a page where you watch learners learn, draw points for them, or answer them yourself."""
+    check_integer("--port", port, low=0, high=65535)
+    require_extra("the playground needs", "serve")
+    # Whether code is compiled is settled when onebit is imported, so another process must do it. As plain Python it is
+    # guess for guess the same, and the first round comes at once.
+    if not compiled and os.environ.get(_NO_COMPILER) != "1":
+        words = ["playground", "--port", str(port), "--browser" if browser else "--no-browser"]
+        _run_again([sys.executable, "-m", "onebit", *words], {**os.environ, _NO_COMPILER: "1"})
+        return
+    _serve(port, browser)
+
+
+def _run_again(command: list[str], environment: dict[str, str]) -> None:
+    if os.name == "posix":
+        os.execve(command[0], command, environment)
+    with contextlib.suppress(KeyboardInterrupt):
+        raise SystemExit(subprocess.run(command, env=environment, check=False).returncode)
+
+
+def _serve(port: int, open_browser: bool) -> None:
+    # A large library: who serves nothing does without it.
+    import uvicorn
+
+    from onebit.playground.server import create_app
+
+    listening = listen(port)
+    address = f"http://{HOST}:{listening.getsockname()[1]}/"
+    console = Console(highlight=False, soft_wrap=True)
+    settings = uvicorn.Config(create_app(), log_level="warning", server_header=False, timeout_graceful_shutdown=1)
+    console.print(f"onebit {version('onebit')}: the playground is at {address} (Ctrl-C stops it)")
+    sys.stdout.flush()
+    if open_browser:
+        threading.Timer(0.5, webbrowser.open, [address]).start()
+    with contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(settings).run(sockets=[listening])
+    console.print("Stopped.")
+
+
+def listen(port: int) -> socket.socket:
+    """Return a socket of this machine alone, on that port, or on any other if it is taken."""
+    for wanted in (port, 0):
+        listening = socket.socket()
+        # Not to wait for the last of an earlier playground's connections; on Windows it would share the port.
+        if os.name == "posix":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((HOST, wanted))
+            listening.listen()
+        except OSError:
+            listening.close()
+            if wanted == 0:
+                raise
+        else:
+            return listening
+    raise AssertionError("a free port is always found, or an error raised")

@@ -1,0 +1,141 @@
+"""``onebit serve``."""
+
+import ipaddress
+import logging
+import os
+from pathlib import Path
+from typing import Annotated
+
+from onebit.decider.settings import has_password, is_database
+from onebit.engine.compile_notice import NOTICE
+from onebit.extras import require_extra
+from onebit.files import make_folder
+from onebit.inputs import check_integer, check_number
+from onebit.service.tokens import FILE, read_tokens
+
+LOG_VARIABLE = "ONEBIT_LOG"
+"""Names the database, so that no password need be on the command line."""
+PASSWORD_FILE_VARIABLE = "ONEBIT_LOG_PASSWORD_FILE"
+"""Names a file with the database's password, as containers are given secrets."""
+_GRACE_SECONDS = 20
+_FAILED, _INTERRUPTED = 1, 130  # what shells expect
+
+
+def command(
+    folder: Annotated[Path, "Where deciders and tokens are; made if it is missing."],
+    *,
+    host: Annotated[str, "Where to listen; others than this machine need tokens."] = "127.0.0.1",
+    port: Annotated[int, "Where to listen; 0: any that is free."] = 8018,
+    rate: Annotated[float, "Guesses and answers a second that one caller may ask for; 0: any number."] = 20_000.0,
+    log_requests: Annotated[bool, "Note every request; otherwise those that were refused."] = False,
+    log: Annotated[
+        str | None, "Keep deciders in a PostgreSQL database, by its URL; or say it in the variable ONEBIT_LOG."
+    ] = None,
+    memory: Annotated[
+        float | None, "GiB of memory that deciders may take together; half of what there is, if not given."
+    ] = None,
+    audit: Annotated[bool, "Note who did what in the folder's audit.jsonl."] = True,
+    max_connections: Annotated[
+        int | None, "Connections at once; 1 000, or half as many as open files are allowed, if not given."
+    ] = None,
+    max_connections_per_address: Annotated[
+        int | None, "Of them from one address, such as a proxy's; a quarter of all, if not given."
+    ] = None,
+) -> None:
+    """Serve deciders over HTTP: guess, tell, reports, metrics. SIGTERM stops it when all is answered."""
+    log = _database(log)
+    check_integer("--port", port, low=0, high=65535)
+    check_number("--rate", rate, at_least=0.0)
+    n_bytes = None if memory is None else check_number("--memory", memory, above=0.0) * 2**30
+    require_extra("serving needs", "serve")
+    is_open_to_others = not is_loopback(host)
+    if is_open_to_others and not read_tokens(folder):
+        raise ValueError(
+            f"--host {host} can be reached from other machines, and {folder / FILE} has no tokens: add one with "
+            f"onebit tokens add {folder} NAME --role admin, or leave --host out"
+        )
+    make_folder(folder)
+    # A large library: who serves nothing does without it.
+    import uvicorn
+
+    from onebit.service.app import create_app
+    from onebit.service.audit import AuditLog
+    from onebit.service.connections import places_for
+    from onebit.service.journal import NAME, keep_journal
+    from onebit.service.process import raise_file_limit, set_up_process
+    from onebit.service.protocol import KEEP_ALIVE_SECONDS, guard
+    from onebit.service.server import Server
+
+    if audit:
+        AuditLog(folder).check()  # here, where the reason is the last line that is said
+    places = places_for(max_connections, max_connections_per_address, raise_file_limit())
+    set_up_process()
+    keep_journal(log_requests)
+    if os.path.lexists(folder / FILE) and not read_tokens(folder):
+        logging.getLogger(NAME).warning("%s has no token: nobody may ask until one is added", folder / FILE)
+    NOTICE.keep_quiet()  # the journal has a line for each decider
+    app = create_app(
+        folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, memory=n_bytes, audit=audit
+    )
+    config = uvicorn.Config(
+        app,
+        host,
+        port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    deciders = app.state.service.workers
+    try:
+        Server(guard(config, places), on_stop=deciders.stop_compiling).run()
+    except (KeyboardInterrupt, SystemExit) as ended:  # SIGTERM has ended the process when all was closed
+        # A thread within the compiler can only be left, and may crash if Python is taken down around it.
+        if deciders.has_left_threads:
+            logging.shutdown()
+            os._exit(_FAILED if isinstance(ended, SystemExit) else _INTERRUPTED)
+        raise
+
+
+def _database(log: str | None) -> str | None:
+    """Return the URL of the database that was named, if one was."""
+    if log is not None and has_password(log):
+        raise ValueError(
+            f"--log must have no password: everybody on this machine could read it there. Give it in {LOG_VARIABLE} "
+            f"instead of --log, in PGPASSWORD, in the file ~/.pgpass, or in one that {PASSWORD_FILE_VARIABLE} names"
+        )
+    log = log or os.environ.get(LOG_VARIABLE) or None
+    if log is not None and not is_database(log):
+        raise ValueError(f"--log and {LOG_VARIABLE} must be the URL of a database: postgresql://user@host/database")
+    if (named := os.environ.get(PASSWORD_FILE_VARIABLE)) and log is not None:
+        os.environ["PGPASSWORD"] = _password_in(Path(named))  # where libpq looks for it
+    return log
+
+
+def _password_in(path: Path) -> str:
+    """Return the password in a file, or raise ValueError, which does not tell it."""
+    try:
+        password = path.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise ValueError(
+            f"{PASSWORD_FILE_VARIABLE}={path} cannot be read ({reason}); is it there, may you read it?"
+        ) from None
+    if not password or "\n" in password or "\0" in password:
+        raise ValueError(f"{PASSWORD_FILE_VARIABLE}={path} must have one line, the database's password")
+    return password
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

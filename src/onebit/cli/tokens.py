@@ -1,0 +1,46 @@
+"""Say who may ask `onebit serve`, and for what."""
+
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console
+from rich.table import Table
+
+from onebit.service.tokens import FILE, add_token, read_tokens, remove_token
+
+_Folder = Annotated[Path, "The folder that is served."]
+_Name = Annotated[str, "Whose it is."]
+
+
+def add(
+    folder: _Folder,
+    name: _Name,
+    *,
+    role: Annotated[tuple[str, ...], "play, read or admin; repeat it for several."],
+    namespace: Annotated[tuple[str, ...], "Where; repeat it. Without: everywhere."] = (),
+    expires: Annotated[str | None, "When it ends: 12h, 90d, 8w, or a date such as 2027-12-31. Without: never."] = None,
+) -> None:
+    """Make a token, and print it once."""
+    print(add_token(folder, name, list(role), list(namespace) or ["*"], expires))
+    Console(stderr=True).print("Keep it: only its hash is stored, and it is not shown again.")
+
+
+def list_tokens(folder: _Folder) -> None:
+    """List whose tokens there are, and what they may do."""
+    table = Table("name", "roles", "namespaces", "since", "expires")
+    for each in read_tokens(folder):
+        ends = "never" if each["expires"] is None else each["expires"]
+        table.add_row(each["name"], " ".join(each["roles"]), " ".join(each["namespaces"]), each["since"], ends)
+    Console().print(table)
+
+
+def remove(folder: _Folder, name: _Name) -> None:
+    """Remove a token; a running service knows within a second."""
+    if not remove_token(folder, name):
+        Console(stderr=True).print(
+            f"That was the last token: nobody may ask until there is another. Delete {folder / FILE} to let everybody "
+            "on this machine ask without one."
+        )
+
+
+command = {"add": add, "list": list_tokens, "remove": remove}
