@@ -10,7 +10,7 @@ from onebit.experiments.statistics import LEVEL, LOSS, TIE, TOO_FEW_RUNS, WIN, C
 from onebit.reporting.pages import Block, FigureFile, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, number, what_means_are, with_error, write_csv
 
-COMPARISON_COLUMNS = (
+_COMPARISON_COLUMNS = (
     *("dataset", "rounds", "runs", "learner", "mean", "standard_error", "ratio_to_full_information"),
     *("p", "p_adjusted", "verdict", "remark"),
 )
@@ -33,7 +33,7 @@ def write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence[
         )
         for row in rows
     ]
-    write_csv(folder / "comparison.csv", COMPARISON_COLUMNS, lines)
+    write_csv(folder / "comparison.csv", _COMPARISON_COLUMNS, lines)
     columns = ("learner", "wins", "ties", "losses", "ratio_to_baseline", "p_across")
     tallied = [(row.title, row.wins, row.ties, row.losses, number(row.ratio), number(row.p)) for row in tallies]
     write_csv(folder / "tally.csv", columns, tallied)

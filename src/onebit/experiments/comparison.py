@@ -32,7 +32,7 @@ from onebit.streams.sources import Source, draw, draw_function, is_sparse_stream
 # one learner is better in every run, and in seven where it is in all but one (`onebit.experiments.statistics`).
 ROUNDS, RUNS = 10_000, 12
 # More is a typing error: the list of games alone would fill the memory.
-MAX_ROUNDS, MAX_RUNS = 10**12, 100_000
+_MAX_ROUNDS, _MAX_RUNS = 10**12, 100_000
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Comparison:
     keep_learned: bool = False  # whether to store the learned arrays at the end
 
     def __post_init__(self) -> None:
-        check_integer("rounds", self.rounds, low=1, high=MAX_ROUNDS)
-        check_integer("runs", self.runs, low=1, high=MAX_RUNS)
+        check_integer("rounds", self.rounds, low=1, high=_MAX_ROUNDS)
+        check_integer("runs", self.runs, low=1, high=_MAX_RUNS)
         check_seed(self.seed)
         check_integer("seed + runs", self.seed + self.runs, low=1, high=MAX_SEED)
         check_choice("preprocessing", self.preprocessing, METHODS)

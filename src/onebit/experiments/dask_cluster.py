@@ -35,7 +35,7 @@ from onebit.extras import require_extra
 from onebit.files import replace_file
 
 CONNECTING = 30.0  # seconds for a scheduler to answer
-RECONNECTING = 120.0  # seconds for a scheduler that was there to come back: as long as a machine takes to start
+_RECONNECTING = 120.0  # seconds for a scheduler that was there to come back: as long as a machine takes to start
 HOPING = 10.0  # seconds to wait for an acceptable worker when all others were refused
 _GLANCE = 1.0  # seconds between two checks of the workers
 _COLLECTING = 10.0  # seconds for a result that is there to arrive
@@ -194,14 +194,14 @@ class DaskCluster:
     def _reconnect(self) -> None:
         """Reconnect to a lost scheduler and start over: its knowledge of this run is lost."""
         self._say(
-            f"the Dask scheduler at {self.address} is gone; waiting up to {RECONNECTING:.0f} s for it to come back"
+            f"the Dask scheduler at {self.address} is gone; waiting up to {_RECONNECTING:.0f} s for it to come back"
         )
         for worker in self._workers.values():
             worker.give_up(CancelledError())
         self._workers.clear()
         client, self._client = self._client, None
         _close(client)
-        self._connect(RECONNECTING)
+        self._connect(_RECONNECTING)
         self._say(f"the Dask scheduler at {self.address} is back")
 
     def _refuse(self, worker: "_Worker", reason: str) -> None:
@@ -216,7 +216,7 @@ class DaskCluster:
         for name, path in files.items():
             if name not in worker.files:
                 content = path.read_bytes()
-                if copy_name(path) != name:
+                if _copy_name(path) != name:
                     raise CellError(f"{path} has changed while it was being played; run again")
                 # A key of its own for every worker: of several copies under one key Dask would drop all but one.
                 key = f"onebit-{secrets.token_hex(16)}"
@@ -434,7 +434,7 @@ def _call(packed: bytes, folder: Path) -> Any:
     return function(*arguments)
 
 
-def copy_name(path: Path) -> str:
+def _copy_name(path: Path) -> str:
     """Return the name of a file's copy: its content, then its own name, since that tells how to read it."""
     stamp = path.stat()
     return f"{_digest(path, stamp.st_mtime_ns, stamp.st_size)}/{path.name}"
@@ -455,7 +455,7 @@ class _Pickler(pickle.Pickler):
     def persistent_id(self, thing: Any) -> str | None:
         if not isinstance(thing, Path) or not thing.is_file():
             return None
-        name = copy_name(thing)
+        name = _copy_name(thing)
         self.files[name] = thing
         return name
 

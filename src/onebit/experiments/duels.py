@@ -33,7 +33,7 @@ from onebit.streams.adversaries import (
     pack_directions,
 )
 
-Adversary = HardSequence | IgnorantAdversary
+_Adversary = HardSequence | IgnorantAdversary
 # The game's size is repeated in every line, so that each can be read alone.
 _COLUMNS = (
     *("adversary", "binds", "n_classes", "n_features", "radius", "margin", "rounds"),
@@ -91,7 +91,7 @@ def _line(row: DuelRow) -> list[object]:
 class Maker(Protocol):
     """Makes an adversary, which plays one game; any function with an argument `seed`."""
 
-    def __call__(self, *, seed: int) -> Adversary:
+    def __call__(self, *, seed: int) -> _Adversary:
         """Return the adversary with labels of that seed."""
         ...
 
@@ -173,7 +173,7 @@ def duel_by_dimension(
     return rows
 
 
-def _mistakes(learner: Learner, adversary: Adversary, seed: int) -> int:
+def _mistakes(learner: Learner, adversary: _Adversary, seed: int) -> int:
     stream = (adversary,) if isinstance(adversary, IgnorantAdversary) else (adversary.X, adversary.y)
     # Games are short: round by round saves compiling every learner's whole-stream loop.
     return play(learner, *stream, seed=seed, engine="rounds").mistakes

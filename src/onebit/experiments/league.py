@@ -33,11 +33,11 @@ RUNS = 20  # enough for a significant difference among 26 000 pairs on single se
 SECONDS = 600.0  # the limit of a game, in seconds of 10⁹ numbers each
 _NUMBERS_PER_SECOND = 1e9  # what one core does, roughly: products of a few million numbers, from memory
 
-STANDING_COLUMNS = (
+_STANDING_COLUMNS = (
     *("place", "learner", "mean_rank", "mean_rank_of_common_sets", "first_on", "relative_mistakes"),
     *("wins", "ties", "losses", "explored", "finished", "sets"),
 )
-RESULT_COLUMNS = ("dataset", "rounds", "runs", "learner", "mean", "standard_error", "rank", "explored")
+_RESULT_COLUMNS = ("dataset", "rounds", "runs", "learner", "mean", "standard_error", "rank", "explored")
 _INTRO = (
     "Every learner on every set, each with its own default settings. Each round a learner is shown a row, names its "
     "label and learns only whether it was right. All play the same rows in the same order."
@@ -195,7 +195,7 @@ def write_tables(folder: Path, results: Results, first_seed: int) -> None:
     """Write every table as CSV; all but timing.csv have the same bytes whenever the same is played."""
     standings = results.standings
     n_sets, pairs = len(standings.datasets), standings.pairs.items()
-    write_csv(folder / "standings.csv", STANDING_COLUMNS, [_standing_line(row, n_sets) for row in standings.everyone])
+    write_csv(folder / "standings.csv", _STANDING_COLUMNS, [_standing_line(row, n_sets) for row in standings.everyone])
     lines = [
         (
             *(outcome.dataset, int(outcome.rounds[-1]), len(outcome.final), outcome.entry.title),
@@ -205,7 +205,7 @@ def write_tables(folder: Path, results: Results, first_seed: int) -> None:
         )
         for outcome in results.outcomes
     ]
-    write_csv(folder / "results.csv", RESULT_COLUMNS, lines)
+    write_csv(folder / "results.csv", _RESULT_COLUMNS, lines)
     listed = [(*names, each.wins, each.ties, each.losses, number(each.ratio), number(each.p)) for names, each in pairs]
     write_csv(folder / "pairs.csv", ("learner", "against", "wins", "ties", "losses", "ratio", "p_across"), listed)
     write_csv(folder / "tests.csv", ("quantity", "value"), _test_lines(standings))
@@ -242,7 +242,7 @@ def _test_lines(standings: Standings) -> list[tuple[str, object]]:
     return lines + ([("runs_to_decide_one", standings.runs_to_decide)] if standings.n_tests else [])
 
 
-def standings_table(standings: Standings, links: Mapping[str, str]) -> Table:
+def _standings_table(standings: Standings, links: Mapping[str, str]) -> Table:
     """Return the standings; links lead to the learners' pages, by title."""
     columns = ("", "learner", "mean rank", "of common", *("first", "mistakes / best", "w/t/l"), "explored", "µs/round")
     rows: list[list[str | Cell]] = []
@@ -297,7 +297,7 @@ def verdict_in_words(standings: Standings) -> str:
 
 def print_results(console: Console, results: Results) -> None:
     """Print the standings, the tests, and the games that were not finished."""
-    print_table(console, replace(standings_table(results.standings, {}), title="Standings"))
+    print_table(console, replace(_standings_table(results.standings, {}), title="Standings"))
     console.print(on_screen(verdict_in_words(results.standings)), highlight=False)
     lines = [f"{entry.title} did not finish {dataset}: {reason}" for dataset, entry, reason in results.failures]
     lines += [f"{title} does not play: {reason}" for title, reason in results.absent.items()]
@@ -328,7 +328,7 @@ def write_pages(folder: Path, results: Results, details: Mapping[str, str], is_d
 
     whole: list[Block] = [
         *intro(results),
-        *section("Standings", verdict_in_words(standings), standings_table(standings, links)),
+        *section("Standings", verdict_in_words(standings), _standings_table(standings, links)),
         *figure("critical_difference"),
         *section("Not finished", *_unfinished(results)),
         *section("Exploration and time", *figure("exploration"), *figure("time")),

@@ -41,31 +41,31 @@ def drawings(standings: Standings) -> list[Drawing]:
     listed: list[tuple[str, str, str, Callable[[Standings], Figure]]] = []
     if standings.friedman is not None:
         caption = _difference_caption(standings, standings.friedman.p)
-        listed.append(("critical_difference", "Mean ranks over the sets", caption, draw_critical_difference))
+        listed.append(("critical_difference", "Mean ranks over the sets", caption, _draw_critical_difference))
     if len(standings.ranked) > 1:
         caption = (
             "Rank of each learner on every set, from the fewest mistakes (blue, 1) to the most (orange). A cross: not "
             "finished, which shares the last ranks."
         )
-        listed.append(("ranks", "Ranks set by set", caption, draw_ranks))
+        listed.append(("ranks", "Ranks set by set", caption, _draw_ranks))
         caption = (
             "The learner of the row against that of the column: sets it wins minus sets it loses, by the sign test "
             "over the runs, corrected for all pairs on all sets. Blue: it wins more, orange: it loses more. Columns "
             "are numbered as the rows are."
         )
-        listed.append(("pairs", "Wins minus losses of every pair", caption, draw_pairs))
+        listed.append(("pairs", "Wins minus losses of every pair", caption, _draw_pairs))
     if any(not math.isnan(row.explored) for row in everyone):
         caption = (
             "Mistakes, as multiples of the best on each set (geometric mean over the sets), against the share of "
             f"guesses that were drawn to explore (mean over the sets).{marks}"
         )
-        listed.append(("exploration", "Mistakes against exploration", caption, draw_exploration))
+        listed.append(("exploration", "Mistakes against exploration", caption, _draw_exploration))
     if any(not math.isnan(row.microseconds) for row in everyone):
         caption = (
             "Mistakes as before, against time per round (geometric mean over the sets; it is of this machine, and no "
             f"part of the results). The line joins the learners than which no other is both faster and better.{marks}"
         )
-        listed.append(("time", "Mistakes against time", caption, draw_time))
+        listed.append(("time", "Mistakes against time", caption, _draw_time))
     return [Drawing(name, title, caption, partial(draw, standings)) for name, title, caption, draw in listed]
 
 
@@ -79,7 +79,7 @@ def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome])
         "the middle half of all that are ranked; black: the one of them that is best in the end."
     )
     return [
-        Drawing(name, "Beside the others", ends, partial(draw_learner, standing, outcomes)),
+        Drawing(name, "Beside the others", ends, partial(_draw_learner, standing, outcomes)),
         Drawing(f"{name}_curves", "On the way", way, partial(draw_curves, standing, outcomes)),
     ]
 
@@ -104,7 +104,7 @@ def _marks_caption(standings: Standings) -> str:
     return note + (" *: over the sets that it finished, which are not all." if partly else "")
 
 
-def draw_critical_difference(standings: Standings) -> Figure:
+def _draw_critical_difference(standings: Standings) -> Figure:
     """Draw mean ranks, one learner below the other, and bars that join those without significant differences."""
     rows = standings.ranked
     looks = looks_of(shown(row.entry) for row in rows)
@@ -151,7 +151,7 @@ def _numbered(rows: Sequence[Standing]) -> list[str]:
     return [f"{in_figure(row.title, _NAME)}  {str(row.number).rjust(2, _FIGURE_SPACE)}" for row in rows]
 
 
-def draw_ranks(standings: Standings) -> Figure:
+def _draw_ranks(standings: Standings) -> Figure:
     """Draw the rank of every learner on every set as a table of colours."""
     rows, datasets = standings.ranked, standings.datasets
     ranks = np.array([[standings.ranks[name, row.title] for name in datasets] for row in rows])
@@ -170,7 +170,7 @@ def draw_ranks(standings: Standings) -> Figure:
     return figure
 
 
-def draw_pairs(standings: Standings) -> Figure:
+def _draw_pairs(standings: Standings) -> Figure:
     """Draw wins minus losses of every pair as a table of colours."""
     rows, n_sets = standings.ranked, len(standings.datasets)
     balance = np.full((len(rows), len(rows)), np.nan)
@@ -207,7 +207,7 @@ def _write_cells(axes: Axes, texts: Sequence[Sequence[str]], rows: Sequence[Stan
         spine.set_visible(False)
 
 
-def draw_exploration(standings: Standings) -> Figure:
+def _draw_exploration(standings: Standings) -> Figure:
     """Draw mistakes against the share of guesses drawn to explore."""
     rows = [row for row in standings.everyone if not math.isnan(row.explored)]
     most = max(row.explored for row in rows)
@@ -222,7 +222,7 @@ def draw_exploration(standings: Standings) -> Figure:
     return _scatter(standings, rows, [row.explored for row in rows], set_axis)
 
 
-def draw_time(standings: Standings) -> Figure:
+def _draw_time(standings: Standings) -> Figure:
     """Draw mistakes against time per round, and the Pareto front."""
     rows = [row for row in standings.everyone if not math.isnan(row.microseconds)]
     times = [row.microseconds for row in rows]
@@ -317,7 +317,7 @@ def spots(places: Floats, texts: Sequence[str]) -> Floats:
     return np.array(found).reshape(-1, 2)
 
 
-def draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
+def _draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
     """Draw a learner's mistakes on every set it finished, beside all others'."""
     mine = [outcome for outcome in outcomes if outcome.entry.title == standing.title]
     look = looks_of([shown(standing.entry)])[standing.title]

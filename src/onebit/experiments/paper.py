@@ -30,10 +30,10 @@ from onebit.streams.sources import Source
 
 DATASETS = {"strong": "strongly separable", "weak": "weakly separable"}
 STREAMS = {"strong": "paper_strong", "weak": "paper_weak"}
-RATES = (0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)  # Banditron's exploration rates in the paper
+_RATES = (0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)  # Banditron's exploration rates in the paper
 PAPER_ROUNDS, PAPER_RUNS = 5_000_000, 20  # Section 6
 QUICK_ROUNDS, QUICK_RUNS = 100_000, 5  # seconds, and the order of the curves is already that of the full game
-SUMMARY_COLUMNS = ("dataset", "learner", "parameters", "mean", "standard_error", "min", "max", "published", "remark")
+_SUMMARY_COLUMNS = ("dataset", "learner", "parameters", "mean", "standard_error", "min", "max", "published", "remark")
 _STANDARD_ERRORS = 3.0  # among twenty comparisons a difference of two is no surprise
 _SHARE = 0.05  # what is lost in reading curves off a figure, and a reader would still call the same
 
@@ -98,7 +98,7 @@ def contestants() -> list[Entry]:
         enter(BanditPerceptron(update="authors"), "Algorithm 1, authors' update", "algorithm-1-authors"),
         enter(BanditPerceptron(Rational()), "Algorithm 2", "algorithm-2"),
         enter(BanditPerceptron(Rational(), update="authors"), "Algorithm 2, authors' update", "algorithm-2-authors"),
-        *(enter(Banditron(rate), f"Banditron, ε = {rate:g}", f"banditron-{rate:g}") for rate in RATES),
+        *(enter(Banditron(rate), f"Banditron, ε = {rate:g}", f"banditron-{rate:g}") for rate in _RATES),
         # Ours, on rows as the paper's algorithms get them.
         enter(BanditSVM(scale=None), "BanditSVM (ours)", "bandit-svm"),
         enter(MulticlassPerceptron(), "Multiclass Perceptron", "multiclass-perceptron"),
@@ -213,7 +213,7 @@ def write_summary(rows: Iterable[SummaryRow], path: Path) -> None:
         )
         for outcome, settings, published, remark in rows
     ]
-    write_csv(path, SUMMARY_COLUMNS, lines)
+    write_csv(path, _SUMMARY_COLUMNS, lines)
 
 
 def summary_table(rows: list[SummaryRow], n_runs: int) -> Table:

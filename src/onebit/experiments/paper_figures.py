@@ -36,9 +36,9 @@ _CLASS_TINTS = ("#F7D3BD", "#BFE7DC", "#BFDCEC")
 _CLASS_MARKERS = ("o", "s", "^")
 _DASHED = (0, (4, 3))
 PUBLISHED_COLOR = "#BDBDBD"
-GLANCE = "weak_set_mistakes"  # the name of the figure at a glance; the README has it
-FIGURE_NUMBERS = {"strong": 4, "weak": 5}  # the paper's number of the figure for each data set
-REGIONS = {"figure_6": "banditron-0.02", "figure_7": "algorithm-1", "figure_8": "algorithm-2"}
+_GLANCE = "weak_set_mistakes"  # the name of the figure at a glance; the README has it
+_FIGURE_NUMBERS = {"strong": 4, "weak": 5}  # the paper's number of the figure for each data set
+_REGIONS = {"figure_6": "banditron-0.02", "figure_7": "algorithm-1", "figure_8": "algorithm-2"}
 """Whose regions each figure shows, by contestant key."""
 UNCLAIMED = 3
 # Whose curves a linear plot of all learners cannot show beside zero. On the weak set Algorithm 1 has no guarantee.
@@ -70,7 +70,7 @@ _FIGURE_3 = (
 def drawings(outcomes: list[Outcome], seed: int) -> list[Drawing]:
     """Return what to draw: the weak set at a glance, then all figures that the outcomes allow, in the paper's order."""
     listed = []
-    of_set = {name: [outcome for outcome in outcomes if outcome.dataset == name] for name in FIGURE_NUMBERS}
+    of_set = {name: [outcome for outcome in outcomes if outcome.dataset == name] for name in _FIGURE_NUMBERS}
     if weak := of_set["weak"]:
         lines = style.what_lines_are(len(weak[0].mistakes))
         caption = (
@@ -78,28 +78,28 @@ def drawings(outcomes: list[Outcome], seed: int) -> list[Drawing]:
             "mistakes is shown. Figures 4 and 5 have all learners, beside the paper's own curves."
         )
         title = f"At a glance: mistakes on the {DATASETS['weak']} set"
-        listed.append(Drawing(GLANCE, title, caption, partial(draw_glance, weak, "weak")))
-    listed.append(Drawing("figure_1", "Figure 1: weakly but not strongly separable", _FIGURE_1, draw_wedges))
+        listed.append(Drawing(_GLANCE, title, caption, partial(draw_glance, weak, "weak")))
+    listed.append(Drawing("figure_1", "Figure 1: weakly but not strongly separable", _FIGURE_1, _draw_wedges))
     listed.append(Drawing("figure_3", "Figure 3: the two data sets", _FIGURE_3, partial(draw_data_sets, seed)))
     for dataset, mine in of_set.items():
         for is_log in (False, True) if mine else ():
-            number = f"{FIGURE_NUMBERS[dataset]}{'b' if is_log else 'a'}"
+            number = f"{_FIGURE_NUMBERS[dataset]}{'b' if is_log else 'a'}"
             axes = "logarithmic axes" if is_log else "linear axes, as in the paper"
             title = f"Figure {number}: mistakes on the {DATASETS[dataset]} set, {axes}"
             caption = curves_caption(mine, dataset, is_log)
             listed.append(Drawing(f"figure_{number}", title, caption, partial(draw_curves, mine, dataset, is_log)))
-    for name, key in REGIONS.items():
+    for name, key in _REGIONS.items():
         if mine := [outcome for outcome in outcomes if outcome.entry.key == key]:
             number = name.removeprefix("figure_")
             title = f"Figure {number}: final decision regions, {mine[0].entry.title}"
-            listed.append(Drawing(name, title, regions_caption(mine), partial(draw_regions, mine, seed)))
+            listed.append(Drawing(name, title, _regions_caption(mine), partial(draw_regions, mine, seed)))
     return listed
 
 
 # Figures 1 and 3.
 
 
-def draw_wedges() -> Figure:
+def _draw_wedges() -> Figure:
     """Draw the 78 points of Figure 1, the three rays where two scores tie, and the circle that holds them."""
     X, y = wedges()
     with style.looks():
@@ -215,7 +215,7 @@ def draw_curves(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
             if line.look is not None
         ]
         if len(handles) < len(lines):
-            title = f"published (paper, Fig. {FIGURE_NUMBERS[dataset]})"
+            title = f"published (paper, Fig. {_FIGURE_NUMBERS[dataset]})"
             handles.append(Line2D([], [], color=PUBLISHED_COLOR, linewidth=3.2, label=title))
         figure.legend(handles=handles, loc="outside lower left", ncols=2, columnspacing=1.0, fontsize=10)
     return figure
@@ -303,7 +303,7 @@ def _log_axes(axes: Axes, lines: list[_Line]) -> None:
 # Figures 6 to 8.
 
 
-def regions_caption(outcomes: list[Outcome]) -> str:
+def _regions_caption(outcomes: list[Outcome]) -> str:
     """Return two sentences about one contestant's regions."""
     if _leaves_unclaimed(outcomes[0]):
         rest = "Where it is hatched no class claims the point, and the learner guesses uniformly."

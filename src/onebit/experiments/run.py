@@ -49,7 +49,7 @@ PlayBatch: TypeAlias = Callable[[Batch], Iterator[Played]]
 
 It may have a method ``only_for(batch)`` that returns the function for this one batch, without the data of others."""
 OnProgress: TypeAlias = Callable[[int, int], None]
-OnFailure: TypeAlias = Callable[[Cell, str], None]
+_OnFailure: TypeAlias = Callable[[Cell, str], None]
 
 
 class CellError(RuntimeError):
@@ -80,7 +80,7 @@ def run(
     jobs: int | None = None,
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
-    on_failure: OnFailure | None = None,
+    on_failure: _OnFailure | None = None,
 ) -> None:
     """Play all cells that have no result yet.
 
@@ -232,7 +232,7 @@ class _Schedule:
     """Submits batches slice by slice, never more at once than there are workers, and yields every cell once."""
 
     def __init__(
-        self, executor: Executor, play_batch: PlayBatch, todo: list[Batch], n_jobs: int, on_failure: OnFailure | None
+        self, executor: Executor, play_batch: PlayBatch, todo: list[Batch], n_jobs: int, on_failure: _OnFailure | None
     ) -> None:
         self._executor, self._play_batch, self._n_jobs, self._on_failure = executor, play_batch, n_jobs, on_failure
         self._run = secrets.token_hex(8)
@@ -268,7 +268,7 @@ class _Schedule:
         play = self._play_batch if only_for is None else only_for(batch)
         is_here = isinstance(self._executor, (InThisProcess, LocalProcesses))
         needs = None if is_here else needs_of(play, batch)
-        self._playing[self._executor.submit(play_slice, self._run, needs, play, batch, task.seconds)] = task
+        self._playing[self._executor.submit(_play_slice, self._run, needs, play, batch, task.seconds)] = task
 
     def _wait(self) -> "set[Future[Slice]]":
         if isinstance(self._executor, InThisProcess):
@@ -432,7 +432,7 @@ class _OpenBatch(threading.local):
 _OPEN = _OpenBatch()
 
 
-def play_slice(run: str, needs: Needs | None, play_batch: PlayBatch, batch: Batch, seconds: float) -> Slice:
+def _play_slice(run: str, needs: Needs | None, play_batch: PlayBatch, batch: Batch, seconds: float) -> Slice:
     """Play cells of a batch, in order, until so many seconds have passed, one fails, or none is left."""
     if needs is not None:
         check_environment(needs)

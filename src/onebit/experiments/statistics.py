@@ -165,7 +165,7 @@ def tally(rows: Sequence[ComparisonRow], baseline: str) -> list[Tally]:
     for row in rows:
         if row.verdict:
             compared.setdefault(row.outcome.entry.title, []).append(row)
-    logs = [[log_ratio(row.outcome.mean, means[row.outcome.dataset]) for row in mine] for mine in compared.values()]
+    logs = [[_log_ratio(row.outcome.mean, means[row.outcome.dataset]) for row in mine] for mine in compared.values()]
     adjusted = holm([signed_rank_p(each) for each in logs])
     return [
         _tallied(title, [row.verdict for row in mine], differences, p)
@@ -175,16 +175,16 @@ def tally(rows: Sequence[ComparisonRow], baseline: str) -> list[Tally]:
 
 def _tallied(title: str, verdicts: Sequence[str], logs: Sequence[float], p: float | None) -> Tally:
     wins, ties, losses = (verdicts.count(verdict) for verdict in (WIN, TIE, LOSS))
-    return Tally(title, wins, ties, losses, geometric_mean(logs), p)
+    return Tally(title, wins, ties, losses, _geometric_mean(logs), p)
 
 
-def log_ratio(first: float, second: float) -> float:
+def _log_ratio(first: float, second: float) -> float:
     """Return the logarithm of a ratio of mistakes, each plus a half: finite for perfect games."""
     ratio = (first + 0.5) / (second + 0.5)
     return math.log(ratio) if ratio else -math.inf
 
 
-def geometric_mean(logs: Iterable[float]) -> float:
+def _geometric_mean(logs: Iterable[float]) -> float:
     """Return the geometric mean of numbers whose logarithms are given; NaN of none."""
     listed = list(logs)
     return math.exp(float(np.mean(listed))) if listed else math.nan
@@ -331,9 +331,9 @@ def standings(outcomes: Sequence[Outcome]) -> Standings:
         ]
         return Standing(
             entry,
-            relative=geometric_mean(log_ratio(outcome.mean, least) for outcome, least in mine),
+            relative=_geometric_mean(_log_ratio(outcome.mean, least) for outcome, least in mine),
             explored=float(np.mean([outcome.exploration for outcome, _ in mine])),
-            microseconds=geometric_mean(math.log(outcome.microseconds_per_round) for outcome, _ in mine),
+            microseconds=_geometric_mean(math.log(outcome.microseconds_per_round) for outcome, _ in mine),
             finished=len(mine),
         )
 
@@ -375,7 +375,7 @@ def _pairs(
 ) -> dict[tuple[str, str], Tally]:
     """Return every pair of learners that are ranked, with their mean mistakes set by set, both ways."""
     verdicts = _verdicts(of, datasets, list(means))
-    logs = {pair: list(map(log_ratio, means[pair[0]], means[pair[1]])) for pair in verdicts}
+    logs = {pair: list(map(_log_ratio, means[pair[0]], means[pair[1]])) for pair in verdicts}
     adjusted = holm([signed_rank_p(_differences(each)) for each in logs.values()])
     found: dict[tuple[str, str], Tally] = {}
     for ((first, second), listed), p in zip(logs.items(), adjusted, strict=True):

@@ -24,7 +24,7 @@ from onebit.extras import require_extra
 from onebit.import_paths import import_path_of
 from onebit.inputs import Integers
 
-FAMILY = "VW"
+_FAMILY = "VW"
 DEFAULT = "--epsilon 0.05"  # what one gets without tuning: this exploration, the default learning rate
 LEARNING_RATES = ("0.1", "0.5", "2")  # its default, a fifth of it and four times it
 # One or two of every way in which it can explore; where costs of −1 and 0 instead of 0 and 1 help, with those.
@@ -55,12 +55,12 @@ class PlayedRounds(NamedTuple):
 class VowpalWabbit(Player):
     """One setting of Vowpal Wabbit: options such as `DEFAULT`, and the version that plays, by default the installed."""
 
-    note = f"{FAMILY}'s time has its start-up and the reading of its text in it"
+    note = f"{_FAMILY}'s time has its start-up and the reading of its text in it"
 
     def __init__(self, options: str, version: str | None = None) -> None:
         self.options = options
         self.version = require() if version is None else version
-        self.family = None if options == DEFAULT else FAMILY
+        self.family = None if options == DEFAULT else _FAMILY
 
     @property
     def spec(self) -> Spec:
@@ -70,7 +70,7 @@ class VowpalWabbit(Player):
     @property
     def title(self) -> str:
         """The options; the default is called so."""
-        return f"{FAMILY} default" if self.options == DEFAULT else f"{FAMILY} {self.options}"
+        return f"{_FAMILY} default" if self.options == DEFAULT else f"{_FAMILY} {self.options}"
 
     def code(self) -> set[str]:
         """Return this module alone: it does not depend on our learners' code, and its grid is slow to play."""

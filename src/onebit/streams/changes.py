@@ -26,7 +26,7 @@ from onebit.streams.data_set import DataSet, Matrix, as_matrix
 
 _Stream = TypeVar("_Stream", DataSet, tuple[Any, Any])
 KINDS = ("sudden", "gradual")
-WHAT = ("labels", "features")
+_WHAT = ("labels", "features")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Drift(Change):
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
-        check_choice("what", self.what, WHAT)
+        check_choice("what", self.what, _WHAT)
         for name, value in (("at", self.at), ("width", self.width)):
             if not isinstance(value, (float, np.floating)):
                 check_integer(name, value, low=1)

@@ -36,7 +36,7 @@ from onebit.streams.preprocess import preprocess
 
 LEVEL = 0.95  # of the intervals
 METHODS = ("IPS", "SNIPS", "DR", "DR+")  # the estimates, as they are shown: the steadiest last
-FEW_ROUNDS = 5  # estimates from fewer informative rounds than this (an unlikely label was tried) are not reliable
+_FEW_ROUNDS = 5  # estimates from fewer informative rounds than this (an unlikely label was tried) are not reliable
 _QUANTILE = float(norm.ppf(0.5 + LEVEL / 2))
 _STANDARD_ERRORS = 3.0  # by which a mean may miss what it must be
 _ROUNDED = 1e-9  # relative
@@ -362,7 +362,7 @@ def _warnings(rounds: _Drawn, weights: Weights) -> tuple[str, ...]:
             "ever, tries; the estimates do not hold, the bounds do"
         )
     messages.extend(_right_too_often(rounds))
-    if weights.telling < FEW_ROUNDS:
+    if weights.telling < _FEW_ROUNDS:
         messages.append(
             f"only {weights.telling} rounds in which an unlikely label was tried inform about it (largest "
             f"weight {weights.largest:.3g}, effective sample size {grouped(weights.effective)}): too few for the "

@@ -211,11 +211,11 @@ class LogColumns(NamedTuple):
     ] = None
 
 
-USUAL = LogColumns()
+_USUAL = LogColumns()
 
 
 def read_log(
-    path: str | Path, columns: LogColumns = USUAL, *, classes: Sequence[str] | None = None, reading: Reading = PLAIN
+    path: str | Path, columns: LogColumns = _USUAL, *, classes: Sequence[str] | None = None, reading: Reading = PLAIN
 ) -> LoggedRounds:
     r"""Read a log of rounds from a table: one row a round, in the order in which they were played.
 

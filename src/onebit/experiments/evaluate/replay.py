@@ -30,7 +30,7 @@ from onebit.streams.preprocess import preprocess
 HEARS = ("facts", "own", "nothing")
 """The feedback of a log: every answer, as a round that others played; only what the learner would have got itself;
 nothing."""
-LOGGED = "the log itself"  # the title of the first row
+_LOGGED = "the log itself"  # the title of the first row
 _GLANCE = 100  # rounds after which progress is reported
 _KEYS = {"IPS": "ips", "SNIPS": "snips", "DR": "dr", "DR+": "dr_plus"}
 COLUMNS = (
@@ -185,7 +185,7 @@ def evaluate(
 
         replayed.append(replay(log, candidate, hears=hears, preprocessing=preprocessing, seed=seed, on_progress=show))
     mistakes = int((log.answers == WRONG).sum())
-    rows = [Evaluation(LOGGED, LOGGED, log.guesses, known(log, log.guesses), Estimates({}, None, ()), mistakes, True)]
+    rows = [Evaluation(_LOGGED, _LOGGED, log.guesses, known(log, log.guesses), Estimates({}, None, ()), mistakes, True)]
     for candidate, expected in zip(candidates, expect(log, replayed), strict=True):
         facts, found = known(log, expected.guesses), estimate(log, expected)
         rows.append(Evaluation(candidate.title, repr(candidate.learner), expected.guesses, facts, found, mistakes))
@@ -334,7 +334,7 @@ def _line(row: Evaluation) -> tuple[object, ...]:
     )
 
 
-def facts_table(rows: Sequence[Evaluation], title: str = "") -> Table:
+def _facts_table(rows: Sequence[Evaluation], title: str = "") -> Table:
     """Return what is known of every learner."""
     lines: list[list[str | Cell]] = []
     for row in rows:
@@ -359,7 +359,7 @@ def facts_table(rows: Sequence[Evaluation], title: str = "") -> Table:
     return Table(columns, lines, title, notes, ("name", *["number"] * 5, ""), [1])
 
 
-def estimates_table(rows: Sequence[Evaluation], title: str = "") -> Table:
+def _estimates_table(rows: Sequence[Evaluation], title: str = "") -> Table:
     """Return what is estimated of every learner."""
     lines = []
     for row in rows[1:]:
@@ -381,7 +381,7 @@ def _percent(found: Estimate | None) -> str:
     return "" if found is None else f"{100 * found.rate:.1f} ({100 * found.low:.1f}–{100 * found.high:.1f})"
 
 
-def warnings_and_notes(rows: Sequence[Evaluation]) -> tuple[list[str], list[str]]:
+def _warnings_and_notes(rows: Sequence[Evaluation]) -> tuple[list[str], list[str]]:
     """Return every learner's warnings, and which estimates are not offered; once, where several have the same."""
     n_learners = sum(not row.is_logged for row in rows)
     warnings = [(row.title, text) for row in rows for text in row.estimates.warnings]
@@ -401,10 +401,10 @@ def _together(texts: Sequence[tuple[str, str]], n_learners: int) -> list[str]:
 
 def print_tables(console: Console, rows: Sequence[Evaluation], name: str) -> None:
     """Print what is known and what is estimated of all learners, and the warnings."""
-    print_table(console, facts_table(rows, f"{name}: what is known of each learner"))
+    print_table(console, _facts_table(rows, f"{name}: what is known of each learner"))
     if any(row.estimates.found for row in rows):
-        print_table(console, estimates_table(rows, "What is estimated"))
-    warnings, notes = warnings_and_notes(rows)
+        print_table(console, _estimates_table(rows, "What is estimated"))
+    warnings, notes = _warnings_and_notes(rows)
     marked = [("warning: ", "bold yellow", text) for text in warnings] + [("note: ", "bold", text) for text in notes]
     for mark, style, text in marked:
         console.print(Text.assemble((mark, style), on_screen(text)), soft_wrap=True)
@@ -415,12 +415,12 @@ def write_report(
 ) -> None:
     """Write the page: what was run ("Command" and other details), the figure, every number, every warning."""
     run, facts, again, command = what_was_run(details)
-    warnings, notes = warnings_and_notes(rows)
+    warnings, notes = _warnings_and_notes(rows)
     blocks: list[Block] = [
         *(_INTRO, run, facts),
         *figures,
-        *section("What is known", facts_table(rows)),
-        *section("What is estimated", estimates_table(rows)),
+        *section("What is known", _facts_table(rows)),
+        *section("What is estimated", _estimates_table(rows)),
         *section("Warnings", *(f"{text}." for text in warnings)),
         *section("Notes", *(f"{text}." for text in notes)),
         *(again, command),
