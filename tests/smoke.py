@@ -20,7 +20,7 @@ def main() -> None:
     assert Path(onebit.__file__).is_relative_to(sys.prefix), f"{onebit.__file__} is not the installed one"
     assert package.joinpath("py.typed").is_file(), "py.typed is missing: type checkers would not look"
     pages = ("service/page_parts/vendor/NOTICE", "playground/page/index.html", "service/page/index.html")
-    for name in ("experiments/reproduce/published_curves.csv", *pages):
+    for name in ("experiments/published_curves.csv", *pages):
         assert package.joinpath(name).is_file(), f"{name} is missing"
 
     learner = onebit.BanditPerceptron(classes=["billing", "delivery", "refund"], seed=1)

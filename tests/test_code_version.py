@@ -272,3 +272,8 @@ def test_version_names_the_libraries() -> None:
 def test_code_without_a_file_is_an_error() -> None:
     with pytest.raises(ValueError, match="sys has no file"):
         code_version(["sys"])
+
+
+def test_example_of_reachable() -> None:
+    named = {"onebit.engine.jit", "onebit.engine.numba_private", "onebit.engine.randomness"}
+    assert reachable("onebit.engine.randomness") == named

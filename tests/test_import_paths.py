@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from onebit.import_paths import find_by_import_path, import_path_of, is_import_path
+from onebit.import_paths import did_you_mean, find_by_import_path, import_path_of, is_import_path, read_value
 
 
 def test_a_path_leads_back() -> None:
@@ -36,3 +36,24 @@ def test_a_module_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
         find_by_import_path("broken_module:A", "learner")
     with pytest.raises(ValueError, match="needy_module needs 'something_else', which is not installed"):
         find_by_import_path("needy_module:A", "learner")
+
+
+def test_example_of_is_import_path() -> None:
+    assert (is_import_path("mypackage.mine:EpsPerceptron"), is_import_path("gaussian:0.5")) == (True, False)
+
+
+def test_example_of_import_path_of() -> None:
+    from fractions import Fraction
+
+    assert import_path_of(Fraction) == "fractions:Fraction"
+
+
+def test_example_of_did_you_mean() -> None:
+    assert (did_you_mean("bandit_svm", ["BanditSVM", "Banditron"]), did_you_mean("forest", ["BanditSVM"])) == (
+        ". Did you mean BanditSVM?",
+        "",
+    )
+
+
+def test_example_of_read_value() -> None:
+    assert (read_value("true"), read_value("3"), read_value("3.0"), read_value("auto")) == (True, 3, 3.0, "auto")

@@ -16,16 +16,17 @@ import sys
 import sysconfig
 import types
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from hashlib import sha256
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from numba.core.registry import CPUDispatcher
 
+_Found = TypeVar("_Found")
 _OURS = __name__.partition(".")[0]
 _LIBRARIES = ("numpy", "scipy", "numba")  # what learners and streams compute with: another version, other last digits
 _DIGITS = 16  # 64 bits of the hash: enough to tell versions of one program apart
@@ -43,16 +44,23 @@ class _Import(NamedTuple):
 
     module: str
     name: str
-    bound: str
-    """What the importing module calls it; "*" if it has no one name."""
+    bound: str  # what the importing module calls it; "*" if it has no one name
 
 
 class _Module(NamedTuple):
-    digest: str
-    """Of the code without comments and docstrings."""
+    digest: str  # of the code without comments and docstrings
     imports: tuple[_Import, ...] = ()
-    fault: str = ""
-    """Why it cannot be parsed; its digest is that of its bytes then."""
+    fault: str = ""  # why it cannot be parsed; its digest is that of its bytes then
+
+
+def _is_ours(name: str) -> bool:
+    return name.partition(".")[0] == _OURS
+
+
+def _once_for_ours(function: Callable[[str], _Found]) -> Callable[[str], _Found]:
+    """Call a function once for every module of onebit, whose files do not change while it runs."""
+    cached = cache(function)
+    return lambda name: cached(name) if _is_ours(name) else function(name)
 
 
 def code_version(modules: Iterable[str]) -> str:
@@ -79,9 +87,6 @@ def reachable(*roots: str) -> set[str]:
     """Return the modules that these import, directly or not, and these themselves.
 
     Followed are onebit, the root's own package, and whatever is neither installed nor of the standard library.
-
-    >>> sorted(reachable("onebit.engine.randomness"))
-    ['onebit.engine.jit', 'onebit.engine.randomness']
     """
     found: set[str] = set()
     todo: list[str] = []
@@ -93,16 +98,14 @@ def reachable(*roots: str) -> set[str]:
         name = todo.pop()
         if name not in found:
             found.add(name)
-            todo += _imported_by_ours(name) if _is_ours(name) else _imported(name)
+            todo += _imported(name)
     return found
 
 
+@_once_for_ours
 def _imported(importer: str) -> list[str]:
     names = [name for found in _read(importer).imports for name in _modules_behind(found, importer)]
     return [name for name in names if (path := _path(name)) and _is_followed(name, path, importer)]
-
-
-_imported_by_ours = cache(_imported)
 
 
 def _modules_behind(found: _Import, importer: str) -> list[str]:
@@ -133,10 +136,6 @@ def _packages_and(name: str) -> list[str]:
     return [".".join(parts[: depth + 1]) for depth in range(len(parts))]
 
 
-def _is_ours(name: str) -> bool:
-    return name.partition(".")[0] == _OURS
-
-
 def _is_followed(name: str, path: Path, importer: str) -> bool:
     top = name.partition(".")[0]
     if _is_ours(importer):
@@ -148,11 +147,8 @@ def _is_followed(name: str, path: Path, importer: str) -> bool:
     return not (is_installed or is_standard or top in _LIBRARIES)
 
 
+@_once_for_ours
 def _read(name: str) -> _Module:
-    return _read_our(name) if _is_ours(name) else _read_file(name)
-
-
-def _read_file(name: str) -> _Module:
     path = _path(name)
     if path is None:
         raise ValueError(f"{name} has no file that could be read; its results cannot be stored by what was run")
@@ -160,21 +156,12 @@ def _read_file(name: str) -> _Module:
     return _parse(name, path, stamp.st_mtime_ns, stamp.st_size)
 
 
-_read_our = cache(_read_file)
-
-
+@_once_for_ours
 def _path(name: str) -> Path | None:
     """Return the file of a module, or None if there is no such module, or it has no file."""
-    return _find_our(name) if _is_ours(name) else _find(name)
-
-
-def _find(name: str) -> Path | None:
     spec = _spec(name)
     path = Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
     return path if path is not None and path.is_file() else None
-
-
-_find_our = cache(_find)
 
 
 def _spec(name: str) -> ModuleSpec | None:
@@ -294,12 +281,12 @@ def _parts(thing: Any, seen: dict[int, int]) -> Iterator[str]:
                 yield from _parts_of_overloads(thing.__module__)
     elif isinstance(thing, type):
         yield f"{name_of(thing)}{getattr(thing, '_fields', '')}"
-        # Of a named tuple compiled code sees the fields. What it sees of another class of ours cannot be told.
+        # Of a named tuple compiled code sees the fields. What it sees of another class of ours is not known.
         if not hasattr(thing, "_fields") and thing.__module__ not in _BUILT_IN:
             raise ForeignCodeError
     elif isinstance(thing, types.ModuleType):
         yield thing.__name__
-        if thing.__name__ not in _KNOWN_BY_VERSION:  # what is used of another cannot be told
+        if thing.__name__ not in _KNOWN_BY_VERSION:  # what is used of another is not known
             raise ForeignCodeError
     elif isinstance(thing, tuple):
         yield f"{len(thing)} items"

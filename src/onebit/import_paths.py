@@ -1,4 +1,4 @@
-"""Things of the user's own, named by import path: ``package.module:name``."""
+"""What users write: things of their own by import path, ``package.module:name``, and settings, ``setting=value``."""
 
 import difflib
 import importlib
@@ -7,24 +7,18 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+Value = bool | int | float | str | None
+_WORDS: dict[str, Value] = {"true": True, "false": False, "none": None}
+
 
 def is_import_path(text: str) -> bool:
-    """Return whether a text has the form ``package.module:name``.
-
-    >>> is_import_path("mypackage.mine:EpsPerceptron"), is_import_path("gaussian:0.5")
-    (True, False)
-    """
+    """Return whether a text has the form ``package.module:name``."""
     module, _, name = text.partition(":")
     return name.isidentifier() and all(part.isidentifier() for part in module.split("."))
 
 
 def import_path_of(thing: Any) -> str:
-    """Return where another process finds a class or function, or raise ValueError if it cannot.
-
-    >>> from fractions import Fraction
-    >>> import_path_of(Fraction)
-    'fractions:Fraction'
-    """
+    """Return where another process finds a class or function, or raise ValueError if it cannot."""
     name = getattr(thing, "__qualname__", repr(thing))
     module = getattr(thing, "__module__", None)
     # A spawned worker starts without the objects of a session or of a function's body: it can only import.
@@ -38,11 +32,7 @@ def import_path_of(thing: Any) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a question that names the nearest of ours, or nothing if none is near.
-
-    >>> did_you_mean("bandit_svm", ["BanditSVM", "Banditron"]), did_you_mean("forest", ["BanditSVM"])
-    ('. Did you mean BanditSVM?', '')
-    """
+    """Return a question that names the nearest of ours, or nothing if none is near."""
     plain = {ours.lower().replace("_", ""): ours for ours in known}
     near = difflib.get_close_matches(name.lower().replace("_", ""), plain, n=1)
     return f". Did you mean {plain[near[0]]}?" if near else ""
@@ -78,3 +68,34 @@ def find_by_import_path(path: str, what: str, known: Iterable[str] = ()) -> Any:
     if not hasattr(module, name):
         raise ValueError(f"{what} {path}: the module {module_name} has no {name!r}")
     return getattr(module, name)
+
+
+def read_value(text: str) -> Value:
+    """Read a value: a truth value, none, a number, or else the text itself."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    # A whole number stays one: 1 and 1.0 are different settings, and a degree must be an int.
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def read_setting(name: str, part: str) -> tuple[str, Any]:
+    """Read one ``setting=value``; `name` is whose it is, for errors."""
+    setting, equals, value = part.partition("=")
+    if not equals or not setting.strip():
+        raise ValueError(f"settings of {name} are written setting=value, with commas between; got {part!r}")
+    return setting.strip(), read_value(value.strip())
+
+
+def once(settings: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return settings by name, or raise if one is given twice."""
+    given: dict[str, Any] = {}
+    for name, value in settings:
+        if name in given:
+            raise ValueError(f"{name} is given twice: {given[name]!r} and {value!r}")
+        given[name] = value
+    return given

@@ -142,14 +142,14 @@ def _check_size(shape: tuple[int, ...], name: str) -> None:
 def check_real(X: Any, name: str) -> npt.NDArray[Any]:
     """Return an array of real numbers of any shape, or raise a ValueError that names it."""
     if is_frame(X):
-        return frame_values(X, name)
+        return _frame_values(X, name)
     if isinstance(X, Mapping):
         raise ValueError(
             f"{name} must be numbers in order; got a dictionary. Give a frame of it: pandas.DataFrame([row])"
         )
     array = as_array(X, name)
     if array.dtype.kind == "O" and array.ndim:
-        return numbers_of_objects(array, name)
+        return _numbers_of_objects(array, name)
     if array.dtype.kind == "c":
         raise ValueError(f"{name} must hold real numbers. Complex data not supported; got dtype {array.dtype}")
     if array.dtype.kind not in _REAL_KINDS:
@@ -423,7 +423,7 @@ def as_frame(features: Any) -> Any:
     return features.to_frame().T if nw.dependencies.is_pandas_series(features) else features
 
 
-def frame_values(frame: Any, name: str) -> npt.NDArray[Any]:
+def _frame_values(frame: Any, name: str) -> npt.NDArray[Any]:
     """Return the numbers of a frame, truth values as 0 and 1; raise ValueError naming a column that has others."""
     try:
         table = nw.from_native(frame, eager_only=True)
@@ -440,7 +440,7 @@ def frame_values(frame: Any, name: str) -> npt.NDArray[Any]:
             )
     if untyped:
         read = [
-            numbers_of_objects(table[column].to_numpy(), f"{name}[{column!r}]")
+            _numbers_of_objects(table[column].to_numpy(), f"{name}[{column!r}]")
             if column in untyped
             else table[column].cast(nw.Float64).to_numpy()
             for column in schema
@@ -456,7 +456,7 @@ def frame_values(frame: Any, name: str) -> npt.NDArray[Any]:
     return values
 
 
-def numbers_of_objects(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+def _numbers_of_objects(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     """Return Python objects as floats, or raise if one is no real number."""
     if not all(issubclass(kind, _REAL) for kind in set(map(type, array.flat))):
         place, wrong = next((place, each) for place, each in np.ndenumerate(array) if not isinstance(each, _REAL))

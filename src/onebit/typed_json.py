@@ -22,7 +22,7 @@ Arrays = list[npt.NDArray[Any]]
 
 _PLAIN = (str, int, bool, type(None))
 # Booleans, whole numbers, floats, bytes, words, spans of time and dates.
-PLAIN_KINDS = "biufSUmM"
+_PLAIN_KINDS = "biufSUmM"
 _MOST_NESTED = 40
 
 
@@ -99,9 +99,9 @@ def describe(value: Any, arrays: Arrays | None = None, depth: int = 0) -> Any:
         return {"dict": [each(pair) for pair in value.items()]}
     if type(value) is bytes:
         return {"bytes": value.hex()}
-    if isinstance(value, np.generic) and value.dtype.kind in PLAIN_KINDS:
+    if isinstance(value, np.generic) and value.dtype.kind in _PLAIN_KINDS:
         return {"numpy": [value.dtype.str, value.tobytes().hex()]}
-    if type(value) is np.ndarray and value.dtype.kind in PLAIN_KINDS and arrays is not None:
+    if type(value) is np.ndarray and value.dtype.kind in _PLAIN_KINDS and arrays is not None:
         arrays.append(value.copy(order="K"))  # sums depend on the order
         return {"array": len(arrays) - 1}
     if type(value) is np.ndarray and value.dtype == object:
@@ -174,7 +174,7 @@ def _restore(described: Any, trusted: Trusted, arrays: Arrays, depth: int) -> An
 
 def _restore_scalar(name: str, content: str) -> Any:
     dtype = np.dtype(name)
-    if dtype.kind not in PLAIN_KINDS or dtype.fields is not None or dtype.shape:
+    if dtype.kind not in _PLAIN_KINDS or dtype.fields is not None or dtype.shape:
         raise ValueError(f"{name!r} is no scalar")
     (scalar,) = np.frombuffer(bytes.fromhex(content), dtype=dtype)
     return scalar

@@ -17,10 +17,10 @@ from in_process import onebit
 from onebit.cli.compare import command
 from onebit.cli.options import Games, Workers
 from onebit.experiments import CellError, Spec, vowpal_wabbit
-from onebit.experiments.compare_figures import drawings, shown
 from onebit.experiments.comparison import RUNS, Comparison, Outcome, run_comparison
 from onebit.experiments.entries import enter
-from onebit.experiments.games import make_rounds
+from onebit.experiments.figures import drawings, shown
+from onebit.experiments.players import make_rounds
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.playing import play
 from onebit.reporting.figures import draw_files

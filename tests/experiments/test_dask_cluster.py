@@ -24,11 +24,10 @@ import pytest
 from in_process import onebit
 from onebit.experiments import Cell, CellError, Spec, Store, WorkerWarning, dask_cluster, grid, run
 from onebit.experiments.comparison import Comparison, PlayComparison
-from onebit.experiments.dask_cluster import ClusterError, DaskCluster
-from onebit.experiments.dask_worker import pack, unpack
+from onebit.experiments.dask_cluster import ClusterError, DaskCluster, pack, unpack
 from onebit.experiments.entries import enter
 from onebit.experiments.grid import batches
-from onebit.experiments.workers import needs_of
+from onebit.experiments.run import needs_of
 from onebit.streams.sources import find_sources
 
 FOLDER = Path(__file__).parent
@@ -432,12 +431,12 @@ def test_what_a_batch_needs_travels_with_it(tmp_path: Path, players: Any) -> Non
     table, copies = tmp_path / "table.csv", tmp_path / "copies"
     table.write_text("1,2\n")
     (batch, *_) = batches(CELLS)
-    packed = pack(partial(players.play_reading, table), batch)
-    ((name, path),) = packed.files.items()
+    packed, files = pack(partial(players.play_reading, table), batch)
+    ((name, path),) = files.items()
     assert path == table
     (copies / name).parent.mkdir(parents=True)
     shutil.move(table, copies / name)
-    play_batch, unpacked = unpack(packed.content, copies)
+    play_batch, unpacked = unpack(packed, copies)
     assert unpacked == batch
     assert [played.result.numbers for played in play_batch(unpacked)] == [{"bytes": 4, "path ends in csv": 1}] * 2
 
@@ -449,9 +448,9 @@ def test_only_the_data_set_of_a_batch_travels_with_it(tmp_path: Path) -> None:
     sources = {facts.stream.canonical: source for source, facts in comparison.facts.items()}
     play = PlayComparison(sources, False, 60.0)
     todo = batches(comparison.cells())
-    travelling = [[path.name for path in pack(play.only_for(batch), batch).files.values()] for batch in todo]
+    travelling = [[path.name for path in pack(play.only_for(batch), batch)[1].values()] for batch in todo]
     assert travelling == [["a.csv"], ["a.csv"], ["b.csv"], ["b.csv"]]
-    assert needs_of(play.only_for(todo[0]), todo[0]).modules == ("onebit.experiments.games",)
+    assert needs_of(play.only_for(todo[0]), todo[0]).modules == ("onebit.experiments.players",)
 
 
 def test_without_dask_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

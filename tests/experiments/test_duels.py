@@ -15,8 +15,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import onebit
-from onebit.experiments.duel_figures import draw_duel, draw_growth
-from onebit.experiments.duels import DuelRow, contestants, duel, duel_by_dimension, is_ignorant, write_duel
+from onebit.experiments.duels import DuelRow, contestants, duel, duel_by_dimension, is_ignorant, short_name, write_duel
+from onebit.experiments.figures import draw_duel, draw_growth
 from onebit.learners import all_learners
 from onebit.streams.adversaries import one_example_sequence
 
@@ -191,3 +191,18 @@ def test_bad_input_is_named(rows: list[DuelRow]) -> None:
 def test_the_table_needs_no_matplotlib() -> None:
     code = "import sys, onebit.experiments.duels; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_example_of_short_name() -> None:
+    assert (
+        short_name("BanditPerceptron(kernel=Rational(normalize=True), ties='random')")
+        == "BanditPerceptron(Rational, ties='random')"
+    )
+    assert (short_name("Banditron(exploration=0.2)"), short_name("BanditSVM(kernel=None)")) == (
+        "Banditron(0.2)",
+        "BanditSVM(kernel=None)",
+    )
+
+
+def test_example_of_contestants() -> None:
+    assert repr([learner for learner in contestants(0.1) if "Nearest" in repr(learner)]) == "[NearestNeighbor()]"

@@ -1,6 +1,7 @@
 """A league from data to pages, and who is in it."""
 
 import csv
+import math
 import re
 from dataclasses import replace
 from functools import partial
@@ -15,8 +16,20 @@ from onebit.cli.league import Field, _league, command
 from onebit.cli.options import Games, Workers
 from onebit.experiments.comparison import run_comparison
 from onebit.experiments.entries import enter
-from onebit.experiments.league import League, every_learner, league_sources, play_league, whole_field, with_diagonals
-from onebit.experiments.league_report import Results, intro
+from onebit.experiments.league import (
+    League,
+    Results,
+    every_learner,
+    in_seconds,
+    intro,
+    league_sources,
+    page_names,
+    percent,
+    play_league,
+    what_it_is,
+    whole_field,
+    with_diagonals,
+)
 from onebit.experiments.players import player_from
 from onebit.experiments.statistics import standings
 from onebit.learners import Banditron, NearestNeighbor, UniformGuess, all_learners
@@ -294,3 +307,42 @@ def test_bad_requests_play_nothing(options: list[str], words: str, tmp_path: Pat
     assert run.returncode == 1
     assert words in run.stderr
     assert not (tmp_path / "no").exists()
+
+
+def test_example_of_in_seconds() -> None:
+    assert (in_seconds(12345.6), in_seconds(0.0123)) == ("12 346 s", "0.012 s")
+
+
+def test_example_of_every_learner() -> None:
+    entries, absent = every_learner(1000)
+    assert ([entry.title for entry in entries if entry.full_information][-2:], absent) == (
+        ["FullInformationSVM", "MulticlassPerceptron"],
+        {},
+    )
+
+
+def test_example_of_with_diagonals() -> None:
+    assert [entry.title for entry in with_diagonals([enter("SOBA"), enter("Banditron")])] == [
+        "SOBA",
+        "SOBA diagonal",
+        "Banditron",
+    ]
+
+
+def test_example_of_percent() -> None:
+    assert (percent(0.0512), percent(0.0), percent(0.0004), percent(math.nan)) == ("5.1%", "0%", "0.04%", "")
+
+
+def test_example_of_page_names() -> None:
+    assert list(page_names(["BanditSVM", "VW --epsilon 0.05", "VW -epsilon 0.05", "…"]).values()) == [
+        "banditsvm",
+        "vw-epsilon-0-05",
+        "vw-epsilon-0-05-2",
+        "learner",
+    ]
+
+
+def test_example_of_what_it_is() -> None:
+    from onebit.experiments.entries import enter
+
+    assert what_it_is(enter("UniformGuess")) == "Guesses every label with the same probability and never learns."

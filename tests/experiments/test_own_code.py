@@ -192,7 +192,7 @@ def versioned(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
 
 
 def test_what_decides_the_rounds_is_in_the_key(versioned: dict[str, set[str]]) -> None:
-    decides = {"onebit.experiments.games", "onebit.streams.preprocess"}
+    decides = {"onebit.experiments.players", "onebit.streams.preprocess"}
     assert versioned["iris"] >= {*decides, "onebit.streams.data_set"}
     assert versioned["paper_weak"] >= {*decides, "onebit.streams.sources", "onebit.streams.paper"}
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onebit import learners
 from onebit.experiments.grid import Spec
 from onebit.experiments.players import LearnerPlayer, PlayerTrace, build, describe, learned_arrays, player_from
 from onebit.experiments.store import Result
@@ -63,3 +64,11 @@ def test_players_know_who_hears_the_label_and_refuse_bad_settings() -> None:
         player_from(Spec("Banditron", {"exploration": 7}))
     with pytest.raises(ValueError, match="other processes cannot find it"):
         LearnerPlayer(Banditron(kernel=lambda X, Y: X @ Y.T))
+
+
+def test_example_of_describe() -> None:
+    assert describe(learners.Banditron(0.02)).label == "Banditron(exploration=0.02, kernel=None)"
+
+
+def test_example_of_build() -> None:
+    assert repr(build(describe(learners.Banditron(0.02)))) == "Banditron(exploration=0.02)"

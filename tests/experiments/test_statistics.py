@@ -15,8 +15,8 @@ from onebit.experiments.comparison import RUNS, Outcome
 from onebit.experiments.entries import Entry
 from onebit.experiments.grid import Spec
 from onebit.experiments.league import RUNS as LEAGUE_RUNS
+from onebit.experiments.league import verdict_in_words
 from onebit.experiments.league_figures import pareto, spots
-from onebit.experiments.league_report import verdict_in_words
 from onebit.experiments.statistics import (
     compare,
     critical_difference,
@@ -211,7 +211,7 @@ def test_a_perfect_game_and_an_unknown_baseline() -> None:
     assert [row.outcome.mean for row in rows] == [0.0, 0.5]
     told = compare([outcome("a", "Base", [3, 4]), outcome("a", "Told", [0, 0], full_information=True)], "Base")
     assert told[0].ratio is None, "nothing can be told as a multiple of zero mistakes"
-    with pytest.raises(ValueError, match="'Nobody' does not play; those who do: Base"):
+    with pytest.raises(ValueError, match="'Nobody' does not play; those that do: Base"):
         compare([outcome("a", "Base", [1, 2])], "Nobody")
 
 
@@ -422,3 +422,37 @@ def test_numbers_beside_marks_do_not_cover_each_other() -> None:
     assert np.all((apart[:, 0] > 0.1) | (apart[:, 1] > 0.1))
     assert np.hypot(*(found - places).T).max() <= 0.51
     assert pareto([]) == []
+
+
+def test_example_of_paired_ps() -> None:
+    assert repr(paired_ps(np.array([[30, 35, 31, 33, 32]]), np.array([[20, 22, 21, 20, 22]]))) == "array([0.0625])"
+
+
+def test_example_of_signs_to_decide() -> None:
+    assert (signs_to_decide(1), signs_to_decide(10), signs_to_decide(378)) == (6, 9, 14)
+
+
+def test_example_of_holm() -> None:
+    assert [round(p, 3) for p in holm([0.01, 0.04, 0.03]) if p is not None] == [0.03, 0.06, 0.06]
+
+
+def test_example_of_signed_rank_p() -> None:
+    assert signed_rank_p([0.3, 0.1, 0.2, 0.5, 0.4, 0.6]) == 0.03125
+
+
+def test_example_of_verdict_of() -> None:
+    first = np.array([9] * 19 + [500])
+    second = np.full(20, 10)
+    assert (verdict_of(first, second, p=0.001), verdict_of(first[:19], second[:19], p=0.001)) == ("tie", "win")
+
+
+def test_example_of_rank() -> None:
+    assert repr(rank(np.array([[3.0, 1.0, 3.0, np.inf]]))) == "array([[2.5, 1. , 2.5, 4. ]])"
+
+
+def test_example_of_critical_difference() -> None:
+    assert round(critical_difference(4, 14), 2) == 1.25
+
+
+def test_example_of_groups_within() -> None:
+    assert groups_within([1.0, 1.5, 2.2, 5.0], 1.0) == [(0, 1), (1, 2)]

@@ -10,8 +10,7 @@ import scipy.sparse
 
 from onebit.experiments import vowpal_wabbit
 from onebit.experiments.comparison import Comparison
-from onebit.experiments.games import make_rounds
-from onebit.experiments.players import player_from
+from onebit.experiments.players import make_rounds, player_from
 from onebit.streams.sources import Source
 
 FAKE = """
@@ -123,7 +122,8 @@ def test_its_games_outlive_our_learners(fake: Path) -> None:
 def test_a_game_that_fails_says_why(fake: Path, tmp_path: Path) -> None:
     vowpal_wabbit.write_rounds(tmp_path / "rounds.vw", np.eye(2), np.array([0, 1]))
     fake.write_text("import sys; sys.exit('vw: unrecognised option --epsilom')")
-    with pytest.raises(RuntimeError, match=r"--epsilon 0\.05 stopped with status 1; it said: vw: unrecognised option"):
+    message = r"--epsilon 0\.05 stopped with status 1; its last line: vw: unrecognised option"
+    with pytest.raises(RuntimeError, match=message):
         vowpal_wabbit.play_rounds("--epsilon 0.05", 2, tmp_path / "rounds.vw", np.array([0, 1]))
 
 

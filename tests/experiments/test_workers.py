@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from onebit.experiments import Cell, Spec, batches, grid, vowpal_wabbit
-from onebit.experiments.games import play_batch
-from onebit.experiments.workers import EnvironmentMismatchError, check_environment, end_with_parent, needs_of
+from onebit.experiments.players import play_batch
+from onebit.experiments.run import EnvironmentMismatchError, check_environment, needs_of
+from onebit.experiments.workers import end_with_parent
 
 SCRIPT = """
 import subprocess
@@ -78,7 +79,7 @@ def test_a_worker_needs_the_code_that_plays_and_that_users_name() -> None:
     strange = Cell(Spec("a", {"kernel": {"function": "fractions:Fraction"}}), Spec("json:loads"), 1, "test")
     (batch,) = batches([strange])
     needs = needs_of(partial(play_batch), batch)
-    assert needs.modules == ("fractions", "json", "onebit.experiments.games")
+    assert needs.modules == ("fractions", "json", "onebit.experiments.players")
     assert f"python {sys.version_info.major}.{sys.version_info.minor}" in needs.described
     assert f"numpy {np.__version__}" in needs.described
     check_environment(needs)

@@ -9,13 +9,12 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 from onebit.experiments import duels as duel
-from onebit.experiments.compare_figures import draw_curves, draw_overview, shown
+from onebit.experiments import paper_figures
 from onebit.experiments.comparison import Outcome
-from onebit.experiments.duel_figures import draw_growth
 from onebit.experiments.duels import DuelRow
 from onebit.experiments.entries import DEFAULT_ENTRIES, Entry, enter
-from onebit.experiments.reproduce import figures as paper_figures
-from onebit.experiments.reproduce.paper import contestants
+from onebit.experiments.figures import draw_curves, draw_growth, draw_overview, shown
+from onebit.experiments.paper import contestants
 from onebit.learners import BanditPerceptron, Banditron, BanditSVM, MulticlassPerceptron
 from onebit.reporting.looks import Look, Shown, looks_of
 from onebit.streams.adversaries import IgnorantAdversary, pack_directions
@@ -125,3 +124,9 @@ def test_the_colour_blind_can_tell_the_families_apart() -> None:
     for i, one in enumerate(seen):
         for other in seen[:i]:
             assert np.linalg.norm(one - other) > 0.15
+
+
+def test_example_of_looks_of() -> None:
+    alone = looks_of([Shown("mine", "BanditSVM()")])["mine"]
+    others = looks_of([Shown("a", "Banditron()"), Shown("b", "BanditSVM(kernel=None)"), Shown("c", "BanditSVM()")])
+    assert (others["c"] == alone, others["b"].color == alone.color) == (True, False)

@@ -24,3 +24,7 @@ def test_what_a_cell_holds_is_text_and_no_markup() -> None:
 
 def test_numbers_are_not_broken_at_the_end_of_a_line() -> None:
     assert prose("5 000 000 rounds, 20 of 1999") == "5\N{NO-BREAK SPACE}000\N{NO-BREAK SPACE}000 rounds, 20 of 1999"
+
+
+def test_example_of_prose() -> None:
+    assert prose("a < 5 000 000") == "a &lt; 5\xa0000\xa0000"

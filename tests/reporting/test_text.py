@@ -1,5 +1,6 @@
 import csv
 import io
+import math
 import os
 import subprocess
 import warnings
@@ -14,6 +15,7 @@ from onebit.files import replace_file
 from onebit.reporting.console import on_screen
 from onebit.reporting.figures import looks, new_figure, save
 from onebit.reporting.text import (
+    fixed,
     grouped,
     in_csv,
     in_figure,
@@ -149,3 +151,55 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     for content in (b"a long first page", b"short"):
         replace_file(path, content)
         assert path.read_bytes() == content
+
+
+def test_example_of_printable() -> None:
+    assert printable("cl\x1b[2Jear\nl\u202etr") == "cl\\x1b[2Jear\\nl\\u202etr"
+
+
+def test_example_of_shortened() -> None:
+    assert shortened("measurements of the year 2019.csv", 16) == "measurem…019.csv"
+
+
+def test_example_of_in_figure() -> None:
+    assert in_figure("cost_$5_to_$10") == "cost_\\$5_to_\\$10"
+
+
+def test_example_of_in_page() -> None:
+    assert in_page("<b> & co") == "&lt;b&gt; &amp; co"
+
+
+def test_example_of_in_csv() -> None:
+    assert [in_csv(cell) for cell in ("=1+1", "-61.18", -3, "@cmd", "plain")] == [
+        "'=1+1",
+        "-61.18",
+        -3,
+        "'@cmd",
+        "plain",
+    ]
+
+
+def test_example_of_in_shell() -> None:
+    assert (
+        in_shell(["onebit", "margin", "my data.csv", "bell\x07.csv"]) == "onebit margin 'my data.csv' $'bell\\x07.csv'"
+    )
+
+
+def test_example_of_grouped() -> None:
+    assert (grouped(5000000), grouped(1234.56, 1)) == ("5 000 000", "1 234.6")
+
+
+def test_example_of_with_error() -> None:
+    assert (with_error(1234.4, 5.6), with_error(6.55, 0.47), with_error(1234.0, math.nan)) == (
+        "1 234 ± 6",
+        "6.6 ± 0.5",
+        "1 234",
+    )
+
+
+def test_example_of_fixed() -> None:
+    assert (fixed(0.1234, ".2f"), fixed(0.5, ".0%"), fixed(None, ".2f")) == ("0.12", "50%", "")
+
+
+def test_example_of_number() -> None:
+    assert (number(1 / 3), number(None)) == ("0.3333333333", "")

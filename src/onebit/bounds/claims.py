@@ -17,12 +17,12 @@ import numpy as np
 from onebit.inputs import check_integer, check_number
 
 About = Literal["updates", "mistakes", "expected mistakes", "strong margin"]
-Side = Literal["upper", "lower"]
+_Side = Literal["upper", "lower"]
 _Function = TypeVar("_Function", bound=Callable[..., float])
 _P = ParamSpec("_P")
 _Logarithm = Callable[..., float] | None
 
-SMALLEST_LOG2, LARGEST_LOG2 = -1022.0, 1023.0
+_SMALLEST_LOG2, _LARGEST_LOG2 = -1022.0, 1023.0
 """Between them a power of 2 is an ordinary float; claims beyond them are given by their logarithm."""
 
 # Powers beyond this are formed from logarithms: exact ones would take seconds, and soon for ever.
@@ -61,7 +61,7 @@ class Claim:
     """Its name in `BOUNDS`: "2", "3-remark", "21-sharp"."""
     about: About
     """What it bounds. Updates and mistakes are those of every run, expected mistakes the mean over random numbers."""
-    side: Side
+    side: _Side
     """Whether that is at most the value (upper) or at least (lower)."""
     binds: str
     """Whose updates, mistakes or margin these are."""
@@ -122,9 +122,9 @@ class Size(NamedTuple):
     def value(self, name: str | None = None) -> float:
         """Return it as a float; too large, infinity, or an OverflowError that has the logarithm of `name` used."""
         size = self.log2
-        if size >= LARGEST_LOG2 and name is not None:
+        if size >= _LARGEST_LOG2 and name is not None:
             raise OverflowError(f"the bound is about 2^{size:.0f}; use log2_{name} instead")
-        if size >= LARGEST_LOG2:
+        if size >= _LARGEST_LOG2:
             return math.inf
         if self.exponent > MOST_EXACT_EXPONENT or self.base >= 2**1000:
             return float(2.0**size)
@@ -137,7 +137,7 @@ class Bound:
     """One entry of `BOUNDS`: a theorem, before numbers are put in."""
 
     theorem: str
-    side: Side
+    side: _Side
     about: About
     binds: str
     """Whom it speaks of."""
@@ -165,14 +165,14 @@ class Bound:
         """
         named = self.theorem, self.about, self.side, binds or self.binds
         size = float(self.log2(**numbers)) if self.log2 is not None else 0.0
-        if math.isfinite(size) and not SMALLEST_LOG2 < size < LARGEST_LOG2:
+        if math.isfinite(size) and not _SMALLEST_LOG2 < size < _LARGEST_LOG2:
             return Claim(*named, None, size)
         value = self.function(**numbers)
         if value == 0:
             return Claim(*named, value, None)
         # Functions without a logarithm of their own return whole numbers, which have one at any size.
         size = math.log2(value)
-        return Claim(*named, value if size < LARGEST_LOG2 else None, size)
+        return Claim(*named, value if size < _LARGEST_LOG2 else None, size)
 
     def silence(self, because: str, binds: str | None = None) -> Claim:
         """Return the claim of a theorem that says nothing, and why."""
@@ -184,7 +184,7 @@ BOUNDS: dict[str, Bound] = {}
 
 
 def bound(
-    theorem: str, side: Side, about: About = "expected mistakes", *, binds: str, log2: _Logarithm = None
+    theorem: str, side: _Side, about: About = "expected mistakes", *, binds: str, log2: _Logarithm = None
 ) -> Callable[[_Function], _Function]:
     """Enter a function in `BOUNDS`."""
 
@@ -196,7 +196,7 @@ def bound(
 
 
 def sized_bound(
-    theorem: str, side: Side, about: About = "expected mistakes", *, binds: str
+    theorem: str, side: _Side, about: About = "expected mistakes", *, binds: str
 ) -> Callable[[Callable[_P, Size]], Callable[_P, float]]:
     """Enter a function that computes a size in `BOUNDS`, and let it return a float; `log2_of` has its logarithm.
 

@@ -41,7 +41,7 @@ def command(
             growth = duel_by_dimension()
         write_duel(growth, out / "adversaries_by_dimension.csv")
     if is_drawn:
-        from onebit.experiments.duel_figures import draw_duel, draw_growth
+        from onebit.experiments.figures import draw_duel, draw_growth
         from onebit.reporting.figures import save
 
         save(draw_duel(rows), out, "adversaries")

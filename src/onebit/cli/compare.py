@@ -53,7 +53,7 @@ def command(
         write_tables(out, rows, tallies, comparison.seed)
         figures: list[FigureFile] = []
         if is_drawn:
-            from onebit.experiments.compare_figures import drawings
+            from onebit.experiments.figures import drawings
             from onebit.reporting.figures import draw_files
 
             figures = draw_files(drawings(outcomes), out / "figures")

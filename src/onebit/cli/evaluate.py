@@ -13,8 +13,14 @@ from onebit.decider.settings import has_password, is_database
 from onebit.experiments.entries import parse_player
 from onebit.experiments.evaluate.answer_rates import describe_answers
 from onebit.experiments.evaluate.log import RIGHT, WRONG, LogColumns, LoggedRounds, read_log
-from onebit.experiments.evaluate.replay import HEARS, Candidate, evaluate
-from onebit.experiments.evaluate.report import print_tables, write_report, write_table
+from onebit.experiments.evaluate.replay import (
+    HEARS,
+    Candidate,
+    evaluate,
+    print_tables,
+    write_report,
+    write_table,
+)
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_seed
 from onebit.learners import load
@@ -100,10 +106,10 @@ def command(
     write_table(out / "evaluate.csv", rows)
     figures: list[FigureFile] = []
     if is_drawn:
-        from onebit.experiments.evaluate.figures import drawings
+        from onebit.experiments.figures import evaluation_drawings
         from onebit.reporting.figures import draw_files
 
-        figures = draw_files(drawings(rows), out)
+        figures = draw_files(evaluation_drawings(rows), out)
     words = [word for text in texts for word in ("--learners", text)]
     words += [] if name is None else ["--name", name]
     words += [word for label in labels or () for word in ("--classes", label)]

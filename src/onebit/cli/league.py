@@ -14,14 +14,17 @@ from onebit.experiments.league import (
     RUNS,
     SECONDS,
     League,
+    Results,
     every_learner,
     in_seconds,
     league_sources,
     play_league,
+    print_results,
     whole_field,
     with_diagonals,
+    write_pages,
+    write_tables,
 )
-from onebit.experiments.league_report import Results, print_results, write_pages, write_tables
 from onebit.experiments.statistics import standings
 from onebit.reporting.console import prepare_folder, progress_bar, say_where
 from onebit.streams.reading import Reading

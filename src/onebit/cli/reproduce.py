@@ -6,8 +6,9 @@ from typing import Annotated
 from rich.console import Console
 
 from onebit.cli.options import Workers, has_figures
+from onebit.experiments import paper
+from onebit.experiments.compare import write_curves
 from onebit.experiments.comparison import Comparison, run_comparison
-from onebit.experiments.reproduce import paper
 from onebit.reporting.console import prepare_folder, print_table, progress_bar, say_where
 from onebit.reporting.pages import FigureFile
 from onebit.reporting.text import grouped
@@ -42,14 +43,14 @@ def command(
     with console.status("Drawing figures and writing the report …"):
         rows = paper.summarize(outcomes)
         paper.write_summary(rows, folder / "summary.csv")
-        paper.write_curves(outcomes, folder / "mistakes.csv")
+        write_curves(outcomes, folder / "mistakes.csv", with_ends=True)
         figures: list[FigureFile] = []
         if is_drawn:
-            from onebit.experiments.reproduce.figures import drawings
+            from onebit.experiments.paper_figures import drawings
             from onebit.reporting.figures import draw_files
 
             figures = draw_files(drawings(outcomes, comparison.seed), folder / "figures")
-        paper.write_report(folder / "report.html", outcomes, rows, figures, _details(comparison))
+        paper.write_report(folder / "report.html", rows, figures, _details(comparison))
     print_table(console, paper.summary_table(rows, comparison.runs))
     say_where(console, "Tables, figures and report.html are", folder)
 

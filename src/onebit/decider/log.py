@@ -85,14 +85,14 @@ def as_rows(row: Any) -> Any:
     return row[None] if isinstance(row, np.ndarray) and row.ndim == 1 else row
 
 
-def pack_event(event: Event) -> tuple[Any, ...]:
+def _pack_event(event: Event) -> tuple[Any, ...]:
     """Return an event as a row of the table: body as text, encoded record as bytes, and a checksum."""
     seq, time, kind, ticket, body, row, key = event
     kind, text, data = str(kind), to_json(body), None if row is None else row_to_bytes(row)
     return seq, time, kind, ticket, text.decode(), data, key, checksum((seq, time, kind, ticket, key), text, data)
 
 
-def unpack_event(line: tuple[Any, ...]) -> Event:
+def _unpack_event(line: tuple[Any, ...]) -> Event:
     """Rebuild an event from a row of the table, or raise ValueError if it is damaged."""
     seq, time, kind, ticket, text, data, key, check = line
     if checksum((seq, time, kind, ticket, key), text.encode(), data) != check:
@@ -272,7 +272,7 @@ class EventLog(ABC):
 
     def _unpacked(self, line: tuple[Any, ...]) -> Event:
         try:
-            return unpack_event(line)
+            return _unpack_event(line)
         except (ValueError, TypeError, AttributeError) as error:
             raise self._damaged(str(error)) from error
 
@@ -280,7 +280,7 @@ class EventLog(ABC):
 
     def append(self, event: Event) -> None:
         """Queue an event; it is not on disk yet."""
-        line = pack_event(event)  # now: a bad event must not affect the rest of the batch
+        line = _pack_event(event)  # now: a bad event must not affect the rest of the batch
         with self._queueing:
             if self._broken is not None:
                 raise self._broken

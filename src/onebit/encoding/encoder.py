@@ -246,7 +246,7 @@ class Encoder:
 
     def _count(self, met: str, slots: Integers, numbers: Floats) -> None:
         state = self._state
-        count_numbers(state.statistics, slots, numbers)
+        _count_numbers(state.statistics, slots, numbers)
         state.n_records += len(numbers)
         state.tally[met] += len(numbers)
         if len(state.tally) > MOST_PATTERNS:
@@ -472,7 +472,7 @@ def all_within(values: Floats, most: float) -> bool:
 
 
 @jit_no_refcount
-def count_numbers(statistics: Floats, slots: Integers, numbers: Floats) -> None:
+def _count_numbers(statistics: Floats, slots: Integers, numbers: Floats) -> None:
     """Add rows of numbers to the statistics of their slots (Welford's method)."""
     for t in range(numbers.shape[0]):
         for i in range(slots.shape[0]):

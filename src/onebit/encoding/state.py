@@ -21,7 +21,7 @@ from onebit.machine_memory import check_memory
 
 SHARED = -1  # stands for the slot of a value that has none of its own
 WIDEST = 1 << 20  # maximum number of slots
-NUMBER, DATE, OTHER, CROWDED, MISSING = LETTERS = "ndos-"
+NUMBER, DATE, OTHER, CROWDED, MISSING = _LETTERS = "ndos-"
 """What a column held in a record: a number, a date, another value, a value in shared slots, nothing."""
 COUNT, MEAN, SQUARES = range(3)
 """Statistics of a slot: how many numbers it has had, their mean, and the sum of squared deviations from it."""
@@ -184,11 +184,11 @@ class EncoderState:
         if size is not None:
             if self.width:
                 raise ValueError("additions decide how wide rows are, which is decided; look again")
-            state = EncoderState(*check_size(size), self.max_categories)
+            state = EncoderState(*_check_size(size), self.max_categories)
         if type(new) is not list:
             raise ValueError(f"additions must have a list of what is new; got {new!r:.80}")
         state = state.grown_by(new) if new else state
-        if type(met) is not str or len(met) != len(state.columns) or met.strip(LETTERS):
+        if type(met) is not str or len(met) != len(state.columns) or met.strip(_LETTERS):
             raise ValueError(f"additions must have what was met in {len(state.columns)} columns; got {met!r:.80}")
         check_integer("the number of others", additions.get("others", 0), low=0, high=MOST_VALUES)
         slots = state.number_slots(met)
@@ -243,7 +243,7 @@ class EncoderState:
     @classmethod
     def from_json(cls, described: dict[str, Any], max_categories: int) -> "EncoderState":
         """Invert `to_json`, or raise a ValueError for what it could not have returned."""
-        state = cls(*check_size(described["size"]), max_categories)
+        state = cls(*_check_size(described["size"]), max_categories)
         if type(described["entries"]) is not list:
             raise ValueError(f"the state must have a list of entries; got {described['entries']!r:.80}")
         for entry in described["entries"]:
@@ -260,7 +260,7 @@ class EncoderState:
         return state
 
 
-def check_size(size: Any) -> tuple[int, int]:
+def _check_size(size: Any) -> tuple[int, int]:
     """Return the numbers of individual and of shared slots, or raise a ValueError."""
     if type(size) is not list or len(size) != 2:
         raise ValueError(f"the size must be two numbers of slots; got {size!r:.80}")

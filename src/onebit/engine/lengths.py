@@ -67,7 +67,7 @@ def shorten(values: Floats, n: int) -> float:
     return length * unit
 
 
-def units_of(largest: Floats) -> Floats:
+def _units_of(largest: Floats) -> Floats:
     """Return the unit for each of several sizes."""
     is_safe = (largest == 0.0) | ((largest > LEAST) & (largest < MOST))
     units: Floats = np.where(is_safe, 1.0, np.ldexp(0.5, np.frexp(largest)[1]))
@@ -78,7 +78,7 @@ def row_lengths(X: Floats) -> Floats:
     """Return the length of every row."""
     lengths: Floats = np.sqrt(np.einsum("ij,ij->i", X, X))
     if not _are_safe(lengths):
-        units = units_of(np.abs(X).max(axis=1))
+        units = _units_of(np.abs(X).max(axis=1))
         scaled = X / units[:, None]
         lengths = np.sqrt(np.einsum("ij,ij->i", scaled, scaled)) * units
     return lengths
@@ -91,7 +91,7 @@ def unit_rows(X: Floats) -> Floats:
         shortened: Floats = X / lengths[0]  # what every single round brings
         return shortened
     if not _are_safe(lengths):
-        X = X / units_of(np.abs(X).max(axis=1))[:, None]
+        X = X / _units_of(np.abs(X).max(axis=1))[:, None]
         lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
     return X / np.where(lengths > 0.0, lengths, 1.0)[:, None]
 
@@ -103,15 +103,15 @@ def _are_safe(lengths: Floats) -> bool:
 def columns_to_unit(X: Any) -> Any:
     """Return rows, dense or sparse, with every column divided by its unit; the same rows if all units are 1."""
     if scipy.sparse.issparse(X):
-        units = units_of(abs(X).max(axis=0).toarray().ravel())
+        units = _units_of(abs(X).max(axis=0).toarray().ravel())
         return X if np.all(units == 1.0) else _entries_divided(X, units, axis=1)
-    units = units_of(np.maximum(X.max(axis=0), -X.min(axis=0)))
+    units = _units_of(np.maximum(X.max(axis=0), -X.min(axis=0)))
     return X if np.all(units == 1.0) else X / units
 
 
 def sparse_rows_to_unit(X: Any) -> Any:
     """Return sparse rows, each divided by its unit; the same rows if all units are 1."""
-    units = units_of(abs(X).max(axis=1).toarray().ravel())
+    units = _units_of(abs(X).max(axis=1).toarray().ravel())
     return X if np.all(units == 1.0) else _entries_divided(X, units, axis=0)
 
 

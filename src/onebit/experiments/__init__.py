@@ -2,8 +2,8 @@
 
 from onebit.experiments.grid import JSON, Batch, Cell, Spec, batches, grid
 from onebit.experiments.players import LearnerPlayer, Player, PlayerTrace, player_from
-from onebit.experiments.run import CellError, Executor, Played, WorkerWarning, run
-from onebit.experiments.store import DamageWarning, MissingResultError, Result, Store, StoreError
+from onebit.experiments.run import CellError, Executor, WorkerWarning, run
+from onebit.experiments.store import DamageWarning, MissingResultError, Played, Result, Store, StoreError
 from onebit.experiments.workers import LocalProcesses
 
 __all__ = [

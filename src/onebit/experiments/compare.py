@@ -1,29 +1,21 @@
 """The report of a comparison: CSV files, tables for the screen, and a page."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from onebit.experiments.comparison import Outcome
-from onebit.experiments.statistics import (
-    LEVEL,
-    LOSS,
-    TIE,
-    TOO_FEW_RUNS,
-    WIN,
-    ComparisonRow,
-    Tally,
-    signs_to_decide,
-)
+from onebit.experiments.statistics import LEVEL, LOSS, TIE, TOO_FEW_RUNS, WIN, ComparisonRow, Tally, signs_to_decide
 from onebit.reporting.pages import Block, FigureFile, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, number, what_means_are, with_error, write_csv
 
-COMPARISON_COLUMNS = (
+_COMPARISON_COLUMNS = (
     *("dataset", "rounds", "runs", "learner", "mean", "standard_error", "ratio_to_full_information"),
     *("p", "p_adjusted", "verdict", "remark"),
 )
 _INTRO = (
-    "Each round a learner is shown a row, names its label and hears only whether it was right; a learner that is "
+    "Each round a learner is shown a row, names its label and learns only whether it was right; a learner that is "
     "told the label marks how far one could get with full information. All play the same rows in the same order."
 )
 _COLUMNS = ("learner", "mistakes", "rate", "/ told", "p", "verdict", "µs/round", "remark")
@@ -41,7 +33,7 @@ def write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence[
         )
         for row in rows
     ]
-    write_csv(folder / "comparison.csv", COMPARISON_COLUMNS, lines)
+    write_csv(folder / "comparison.csv", _COMPARISON_COLUMNS, lines)
     columns = ("learner", "wins", "ties", "losses", "ratio_to_baseline", "p_across")
     tallied = [(row.title, row.wins, row.ties, row.losses, number(row.ratio), number(row.p)) for row in tallies]
     write_csv(folder / "tally.csv", columns, tallied)
@@ -50,12 +42,7 @@ def write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence[
 
 def write_outcomes(folder: Path, outcomes: Sequence[Outcome], first_seed: int) -> None:
     """Write curves, mistakes run by run, and time per round as CSV."""
-    curves = [
-        (outcome.dataset, outcome.entry.key, t, number(mean), number(error))
-        for outcome in outcomes
-        for t, mean, error in zip(outcome.rounds.tolist(), outcome.means, outcome.errors, strict=True)
-    ]
-    write_csv(folder / "curves.csv", ("dataset", "learner", "round", "mean", "standard_error"), curves)
+    write_curves(outcomes, folder / "curves.csv")
     runs = [
         (outcome.dataset, outcome.entry.title, first_seed + run, mistakes)
         for outcome in outcomes
@@ -65,6 +52,19 @@ def write_outcomes(folder: Path, outcomes: Sequence[Outcome], first_seed: int) -
     # In a separate file: the only numbers that depend on the machine and the day.
     times = [(each.dataset, each.entry.title, fixed(each.microseconds_per_round, ".4g")) for each in outcomes]
     write_csv(folder / "timing.csv", ("dataset", "learner", "microseconds_per_round"), times)
+
+
+def write_curves(outcomes: Iterable[Outcome], path: Path, *, with_ends: bool = False) -> None:
+    """Write every learning curve as CSV, with the least and the most mistakes of any run if asked for."""
+    lines: list[tuple[object, ...]] = []
+    for outcome in outcomes:
+        ends = np.stack([outcome.mistakes.min(axis=0), outcome.mistakes.max(axis=0)], axis=1).tolist()
+        curve = zip(outcome.rounds.tolist(), outcome.means, outcome.errors, ends, strict=True)
+        for t, mean, error, low_high in curve:
+            shown = low_high if with_ends else ()
+            lines.append((outcome.dataset, outcome.entry.key, t, number(mean), number(error), *shown))
+    columns = ("dataset", "learner", "round", "mean", "standard_error", *(("min", "max") if with_ends else ()))
+    write_csv(path, columns, lines)
 
 
 def comparison_table(rows: Sequence[ComparisonRow], baseline: str) -> Table:
@@ -91,7 +91,6 @@ def tally_tables(rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseli
 
 def _cells(row: ComparisonRow) -> list[str | Cell]:
     outcome = row.outcome
-    time = outcome.microseconds_per_round
     return [
         outcome.entry.shown,
         with_error(outcome.mean, outcome.standard_error),
@@ -99,8 +98,7 @@ def _cells(row: ComparisonRow) -> list[str | Cell]:
         fixed(row.ratio, ".2f"),
         fixed(row.p_adjusted, ".2g"),
         Cell(row.verdict, _KINDS.get(row.verdict, "")),
-        # Nothing where no run's time is known, as in a store that was damaged.
-        "" if math.isnan(time) else grouped(time, 1),
+        grouped(outcome.microseconds_per_round, 1),
         outcome.remark,
     ]
 
@@ -129,10 +127,7 @@ def write_report(
     figures: Sequence[FigureFile],
     details: Mapping[str, str],
 ) -> None:
-    """Write the page: what was run, who won, every figure and every number.
-
-    Of the details, "Command" is what to type to get the same again, "Baseline" the entry that all are compared with.
-    """
+    """Write the page: what was run ("Command", "Baseline" and other details), every figure and every number."""
     run, facts, again, command = what_was_run(details)
     over_all = (
         f"Wins, ties and losses of each learner against {details['Baseline']} on the single data sets; the geometric "
@@ -158,7 +153,5 @@ def _datasets(rows: Sequence[ComparisonRow]) -> list[str]:
 
 
 def _dataset_table(rows: Sequence[ComparisonRow]) -> Table:
-    first = rows[0].outcome
-    return Table(
-        _COLUMNS, [_cells(row) for row in rows], f"{first.dataset}: {grouped(first.rounds[-1])} rounds", (), _STYLES
-    )
+    title = f"{rows[0].outcome.dataset}: {grouped(rows[0].outcome.rounds[-1])} rounds"
+    return Table(_COLUMNS, [_cells(row) for row in rows], title, (), _STYLES)

@@ -18,12 +18,11 @@ import numpy as np
 
 from onebit.code_version import code_version, reachable
 from onebit.engine.loop import default_checkpoints
-from onebit.experiments import games
 from onebit.experiments.entries import Entry
 from onebit.experiments.grid import JSON, Batch, Cell, Spec
-from onebit.experiments.players import MOST_PATIENCE, PATIENCE, learned_arrays, player_from
-from onebit.experiments.run import Executor, OnProgress, PlayBatch, Played, check_jobs, run
-from onebit.experiments.store import Store
+from onebit.experiments.players import MOST_PATIENCE, PATIENCE, learned_arrays, play_batch, player_from
+from onebit.experiments.run import Executor, OnProgress, PlayBatch, check_jobs, run
+from onebit.experiments.store import Played, Store
 from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_number, check_seed
 from onebit.streams import describe
 from onebit.streams.preprocess import METHODS
@@ -33,7 +32,7 @@ from onebit.streams.sources import Source, draw, draw_function, is_sparse_stream
 # one learner is better in every run, and in seven where it is in all but one (`onebit.experiments.statistics`).
 ROUNDS, RUNS = 10_000, 12
 # More is a typing error: the list of games alone would fill the memory.
-MAX_ROUNDS, MAX_RUNS = 10**12, 100_000
+_MAX_ROUNDS, _MAX_RUNS = 10**12, 100_000
 
 
 @dataclass(frozen=True)
@@ -42,21 +41,17 @@ class Comparison:
 
     sources: tuple[Source, ...]
     entries: tuple[Entry, ...]
-    rounds: int = ROUNDS
-    """At most this many rounds; fewer where a data set has fewer rows."""
+    rounds: int = ROUNDS  # at most this many rounds; fewer where a data set has fewer rows
     runs: int = RUNS
-    seed: int = 0
-    """Run r plays data and random numbers of seed + r."""
+    seed: int = 0  # run r plays data and random numbers of seed + r
     preprocessing: str = "standardize"
     unit_length: bool = False
-    rival_seconds: float = PATIENCE
-    """Time limit of a rival's program for a game, in seconds."""
-    keep_learned: bool = False
-    """Whether to store the learned arrays at the end."""
+    rival_seconds: float = PATIENCE  # time limit of a rival's program for a game, in seconds
+    keep_learned: bool = False  # whether to store the learned arrays at the end
 
     def __post_init__(self) -> None:
-        check_integer("rounds", self.rounds, low=1, high=MAX_ROUNDS)
-        check_integer("runs", self.runs, low=1, high=MAX_RUNS)
+        check_integer("rounds", self.rounds, low=1, high=_MAX_ROUNDS)
+        check_integer("runs", self.runs, low=1, high=_MAX_RUNS)
         check_seed(self.seed)
         check_integer("seed + runs", self.seed + self.runs, low=1, high=MAX_SEED)
         check_choice("preprocessing", self.preprocessing, METHODS)
@@ -83,10 +78,8 @@ class Comparison:
         data = load(source)
         # By its content, whatever its file is called.
         content: dict[str, JSON] = {"content": data.content, "rounds": min(self.rounds, len(data.y))}
-        stream = Spec("data set", {**content, **settings}, source.name)
-        return SourceFacts(
-            stream, data.is_sparse, describe(data) | say_changes(source), data.X.shape[1], data.n_classes
-        )
+        stream, about = Spec("data set", {**content, **settings}, source.name), describe(data) | say_changes(source)
+        return SourceFacts(stream, data.is_sparse, about, data.X.shape[1], data.n_classes)
 
     def cells(self) -> list[Cell]:
         """Return every entry on every source in every run; once, where two data sets have the same content."""
@@ -95,7 +88,10 @@ class Comparison:
         kept = ", with what was learned" if self.keep_learned else ""
         cells = []
         for source, facts in self.facts.items():
-            of_rounds, rest = _code_of_rounds(source), _checkpoints_version(facts.rounds) + kept
+            # The checkpoints themselves, not the code that names them: that is in the module of our learners' loop, and
+            # other players' games outlive changes there.
+            at = sha256(str(default_checkpoints(facts.rounds).tolist()).encode()).hexdigest()[:8]
+            of_rounds, rest = _code_of_rounds(source), f", curve at {at}{kept}"
             players = dict.fromkeys(entry.spec for entry in self.entries_on(source))
             versions = {player: code_version(code_of(player) | of_rounds) + rest for player in players}
             for seed in range(self.seed, self.seed + self.runs):
@@ -109,13 +105,10 @@ class Comparison:
 class SourceFacts(NamedTuple):
     """What is known of a source once it has been read."""
 
-    stream: Spec
-    """All that its rounds depend on, except code."""
+    stream: Spec  # all that its rounds depend on, except code
     is_sparse: bool
-    about: dict[str, str]
-    """Its summary by `onebit.streams.describe`."""
-    n_features: int
-    """Before preprocessing."""
+    about: dict[str, str]  # its summary by `onebit.streams.describe`
+    n_features: int  # before preprocessing
     n_classes: int
 
     @property
@@ -130,20 +123,11 @@ def _code_of_rounds(source: Source) -> set[str]:
     # they play with.
     of_all = ["onebit.streams.preprocess", *(["onebit.streams.changes"] if source.changes else [])]
     if source.stream is None:
-        return {games.__name__} | reachable("onebit.streams.data_set", *of_all)
+        return {play_batch.__module__} | reachable("onebit.streams.data_set", *of_all)
     module, path, _ = source.stream.partition(":")
     drawn = reachable(module if path else draw_function(source.stream).__module__, *of_all)
     # Alone too: it counts the classes of a stream, and imports the readers of all files.
-    return {games.__name__, "onebit.streams.sources"} | drawn
-
-
-def _checkpoints_version(rounds: int) -> str:
-    """Return a key of the checkpoints at which curves are recorded.
-
-    The rounds themselves, not the code that names them: that is in the module of our learners' loop, and other players'
-    games outlive changes there.
-    """
-    return f", curve at {sha256(str(default_checkpoints(rounds).tolist()).encode()).hexdigest()[:8]}"
+    return {play_batch.__module__, "onebit.streams.sources"} | drawn
 
 
 @dataclass(frozen=True)
@@ -152,12 +136,9 @@ class Outcome:
 
     dataset: str
     entry: Entry
-    rounds: Integers
-    """The checkpoints, increasing; the last is the number of rounds."""
-    mistakes: Integers
-    """Cumulative mistakes, one row per run, one column per checkpoint."""
-    seconds: Floats
-    """How long each run took; NaN where that is not known."""
+    rounds: Integers  # the checkpoints, increasing; the last is the number of rounds
+    mistakes: Integers  # cumulative mistakes, one row per run, one column per checkpoint
+    seconds: Floats  # how long each run took; NaN where that is not known
     remark: str = ""
     explored: Floats = field(default_factory=lambda: np.empty(0))
     """The share of its guesses that each run drew to explore; empty, or NaN, where that is not known."""
@@ -227,8 +208,7 @@ def run_comparison(
     """Play what is not stored in the folder's ``arena.sqlite`` yet; return all outcomes, by source, then by entry.
 
     Jobs, progress and executor are as for `onebit.experiments.run`. `on_failure` is called with every entry that failed
-    on a source, in one run or more: it has no outcome there, and the others play on. Without it the first failure stops
-    all.
+    on a source: it has no outcome there, and the others play on. Without it the first failure stops all.
     """
     check_jobs(jobs)  # before any file is read
     cells, path = comparison.cells(), folder / "arena.sqlite"
@@ -260,8 +240,7 @@ def run_comparison(
 class PlayComparison:
     """Plays the batches of a comparison."""
 
-    sources: dict[str, Source]
-    """By the canonical spec of their streams."""
+    sources: dict[str, Source]  # by the canonical spec of their streams
     keep_learned: bool
     rival_seconds: float
 
@@ -272,7 +251,7 @@ class PlayComparison:
     def only_for(self, batch: Batch) -> PlayBatch:
         """Return the function for one batch, with its own data set only, for another process or machine."""
         source = self.sources[batch.stream.canonical]
-        return partial(games.play_batch, source, self.keep_learned, self.rival_seconds)
+        return partial(play_batch, source, self.keep_learned, self.rival_seconds)
 
 
 def _outcome(dataset: str, entry: Entry, cells: list[Cell], rounds: int, store: Store) -> Outcome:

@@ -1,33 +1,49 @@
-"""An executor on the workers of a Dask cluster. The functions that run there are in `dask_worker`."""
+"""An executor on the workers of a Dask cluster; the second half of this module is called there, by tasks.
+
+Workers play games in processes of their own, not in their threads: code and libraries are those that are on the disk
+now, with one thread each; a compiled loop of an hour leaves the worker free to answer the scheduler; and a run that has
+ended is ended there at once. The task that called `join` leaves its result in the worker, and the process that started
+the run holds on to it. When that lets go, stops, is killed or cannot be reached, Dask forgets the result, and what the
+worker has of the run is removed.
+"""
 
 import gc
 import importlib
+import io
 import json
 import logging
+import multiprocessing
 import pickle
 import secrets
+import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Self
 
-from onebit.experiments import dask_worker
-from onebit.experiments.dask_worker import copy_name, pack
-from onebit.experiments.run import CellError
-from onebit.experiments.workers import EnvironmentMismatchError
+from onebit.code_version import code_version
+from onebit.experiments.run import CellError, EnvironmentMismatchError
+from onebit.experiments.workers import LocalProcesses
 from onebit.extras import require_extra
+from onebit.files import replace_file
 
 CONNECTING = 30.0  # seconds for a scheduler to answer
-RECONNECTING = 120.0  # seconds for a scheduler that was there to come back: as long as a machine takes to start
+_RECONNECTING = 120.0  # seconds for a scheduler that was there to come back: as long as a machine takes to start
 HOPING = 10.0  # seconds to wait for an acceptable worker when all others were refused
 _GLANCE = 1.0  # seconds between two checks of the workers
 _COLLECTING = 10.0  # seconds for a result that is there to arrive
 _LEAVING = 5.0  # seconds to disconnect
+_IS_WANTED = 0.5  # seconds between two checks of a worker whether a run is still active
+_DIGITS = 32  # 128 bits: no two files of a run have the same
+CODE = code_version([__name__]).partition(",")[0]
+"""The version of this module as loaded: a worker that is not restarted after an update keeps the old one."""
 
 
 class ClusterError(RuntimeError):
@@ -69,11 +85,9 @@ class DaskCluster:
         scheduler_at(self.address)
         self._connect(CONNECTING)
         present = self._present() or {}
-        n_threads = sum(int(about["nthreads"]) for about in present.values())
-        self._say(
-            f"Dask scheduler {self.address}: {_counted(len(present), 'worker')}, {_counted(n_threads, 'thread')}; its "
-            f"dashboard is at {self._client.dashboard_link}"
-        )
+        n, n_threads = len(present), sum(int(about["nthreads"]) for about in present.values())
+        size = f"{n} worker{'s' * (n != 1)}, {n_threads} thread{'s' * (n_threads != 1)}"
+        self._say(f"Dask scheduler {self.address}: {size}; its dashboard is at {self._client.dashboard_link}")
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -95,9 +109,9 @@ class DaskCluster:
             outcome.set_exception(CancelledError())
             return outcome
         worker = max(ready, key=lambda each: each.n_threads - len(each.playing))
-        packed = pack(function, *arguments)
+        packed, files = pack(function, *arguments)
         try:
-            keys = self._send_files(worker, packed.files)
+            keys = self._send_files(worker, files)
         except CellError:
             raise
         except Exception as error:
@@ -105,8 +119,7 @@ class DaskCluster:
             outcome.set_exception(CancelledError())
             return outcome
         worker.playing.add(outcome)
-        finish = partial(self._finish, worker, outcome)
-        self._start(worker, finish, dask_worker.call, self._run, packed.content, keys)
+        self._start(worker, partial(self._finish, worker, outcome), call, self._run, packed, keys)
         return outcome
 
     def _connect(self, patience: float) -> None:
@@ -146,7 +159,7 @@ class DaskCluster:
         for address, about in present.items():
             if address not in self._workers:
                 worker = self._workers[address] = _Worker(address, str(about["name"]), int(about["nthreads"]))
-                self._start(worker, partial(self._join, worker), dask_worker.join, self._run, dask_worker.CODE)
+                self._start(worker, partial(self._join, worker), join, self._run, CODE)
         self._check_hope()
 
     def _present(self) -> dict[str, Any] | None:
@@ -181,14 +194,14 @@ class DaskCluster:
     def _reconnect(self) -> None:
         """Reconnect to a lost scheduler and start over: its knowledge of this run is lost."""
         self._say(
-            f"the Dask scheduler at {self.address} is gone; waiting up to {RECONNECTING:.0f} s for it to come back"
+            f"the Dask scheduler at {self.address} is gone; waiting up to {_RECONNECTING:.0f} s for it to come back"
         )
         for worker in self._workers.values():
             worker.give_up(CancelledError())
         self._workers.clear()
         client, self._client = self._client, None
         _close(client)
-        self._connect(RECONNECTING)
+        self._connect(_RECONNECTING)
         self._say(f"the Dask scheduler at {self.address} is back")
 
     def _refuse(self, worker: "_Worker", reason: str) -> None:
@@ -203,7 +216,7 @@ class DaskCluster:
         for name, path in files.items():
             if name not in worker.files:
                 content = path.read_bytes()
-                if copy_name(path) != name:
+                if _copy_name(path) != name:
                     raise CellError(f"{path} has changed while it was being played; run again")
                 # A key of its own for every worker: of several copies under one key Dask would drop all but one.
                 key = f"onebit-{secrets.token_hex(16)}"
@@ -273,8 +286,7 @@ class _Worker:
     name: str
     n_threads: int
     is_joined: bool = False
-    refusal: str = ""
-    """Why it may not play."""
+    refusal: str = ""  # why it may not play
     playing: "set[Future[Any]]" = field(default_factory=set)
     files: dict[str, tuple[str, Any]] = field(default_factory=dict)
     """Those that it has: the keys of Dask's data, and what keeps Dask from forgetting them."""
@@ -298,10 +310,7 @@ class _Worker:
 
 
 class _Call:
-    """A value that becomes a call when it is unpickled.
-
-    So tasks consist of Python's own functions, and the scheduler, which unpickles tasks too, needs no onebit.
-    """
+    """A value that becomes a call when it is unpickled: the scheduler, which unpickles tasks too, needs no onebit."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
         self._function, self._arguments = function, arguments
@@ -311,10 +320,7 @@ class _Call:
 
 
 def scheduler_at(address: str) -> str:
-    """Return the address of a scheduler, read from its file if it is one, or raise an error with the reason.
-
-    A client that is given a bad one ends with a traceback, a minute later.
-    """
+    """Return the address of a scheduler, read from its file if it is one, or raise an error with the reason."""
     coerce: Any = importlib.import_module("distributed.core").coerce_to_address
     split: Any = importlib.import_module("distributed.comm.addressing").get_address_host_port
     try:
@@ -330,11 +336,134 @@ def scheduler_at(address: str) -> str:
 
 
 def _close(client: Any) -> None:
-    """Disconnect from a scheduler, whether it still answers or not."""
     if client is not None:
         with suppress(Exception):
             client.close(timeout=_LEAVING)
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+# In a worker.
+
+_RUNS: "dict[tuple[str, str], _Run]" = {}
+
+
+def join(run: str, code: str) -> str:
+    """Prepare for a run; return why this worker cannot take part, or nothing."""
+    from distributed import get_worker
+
+    if code != CODE:
+        return "it runs another version of onebit or Python, or was started before that was installed"
+    worker = get_worker()
+    joined = _RUNS[run, worker.address] = _Run(run, worker)
+    threading.Thread(target=joined.watch, name=f"onebit-{run}", daemon=True).start()
+    return ""
+
+
+def call(run: str, packed: bytes, keys: Mapping[str, str]) -> tuple[Any] | None:
+    """Return what a packed call gives in a process of this worker, or None if the run is not here any more."""
+    from distributed import get_worker
+
+    joined = _RUNS.get((run, get_worker().address))
+    return None if joined is None else joined.call(packed, keys)
+
+
+class _Run:
+    """What a worker has of a run: processes, and a folder for files."""
+
+    def __init__(self, run: str, worker: Any) -> None:
+        # A new folder each time: a lost worker may join again while its old folder is being removed.
+        self._folder = Path(worker.local_directory) / f"onebit-{run}-{secrets.token_hex(4)}"
+        self._worker, self._lease = worker, worker.get_current_task()
+        self._files, scratch = self._folder / "files", self._folder / "scratch"
+        for part in (self._files, scratch):
+            part.mkdir(parents=True)
+        # Dask's nanny makes its workers daemons, which may start no processes; ours end with the worker.
+        config: dict[str, Any] = getattr(multiprocessing.current_process(), "_config", {})
+        config["daemon"] = False
+        self._pool = LocalProcesses(worker.state.nthreads, scratch)
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def call(self, packed: bytes, keys: Mapping[str, str]) -> tuple[Any] | None:
+        try:
+            with self._lock:
+                for name, key in keys.items():
+                    path = self._files / name
+                    if not path.exists():
+                        path.parent.mkdir(exist_ok=True)
+                        replace_file(path, self._worker.data[key])
+                future = self._pool.submit(_call, packed, self._files)
+            return (future.result(),)
+        except (BrokenExecutor, CancelledError, OSError):
+            if self._is_closed:
+                return None
+            raise
+
+    def watch(self) -> None:
+        """Wait until the run is released, then end its processes and remove its folder."""
+        while self._is_wanted():
+            time.sleep(_IS_WANTED)
+        for key in [key for key, run in _RUNS.items() if run is self]:
+            del _RUNS[key]
+        self._is_closed = True
+        with self._lock:
+            self._pool.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _is_wanted(self) -> bool:
+        if self._worker.status.name in ("closing", "closed", "failed"):
+            return False
+        task = self._worker.state.tasks.get(self._lease)
+        return task is not None and task.state in ("executing", "long-running", "memory")
+
+
+def pack(*call: Any) -> tuple[bytes, dict[str, Path]]:
+    """Return a pickled call, and its files by the names under which the worker finds their copies."""
+    buffer = io.BytesIO()
+    pickler = _Pickler(buffer)
+    pickler.dump(call)
+    return buffer.getvalue(), pickler.files
+
+
+def unpack(packed: bytes, folder: Path) -> Any:
+    """Return the function and its arguments, with the paths of the copies in the folder."""
+    return _Unpickler(io.BytesIO(packed), folder).load()
+
+
+def _call(packed: bytes, folder: Path) -> Any:
+    function, *arguments = unpack(packed, folder)
+    return function(*arguments)
+
+
+def _copy_name(path: Path) -> str:
+    """Return the name of a file's copy: its content, then its own name, since that tells how to read it."""
+    stamp = path.stat()
+    return f"{_digest(path, stamp.st_mtime_ns, stamp.st_size)}/{path.name}"
+
+
+@lru_cache
+def _digest(path: Path, _mtime: int, _size: int) -> str:
+    """Read a file once for every state of it."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()[:_DIGITS]
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, buffer: io.BytesIO) -> None:
+        super().__init__(buffer)
+        self.files: dict[str, Path] = {}
+
+    def persistent_id(self, thing: Any) -> str | None:
+        if not isinstance(thing, Path) or not thing.is_file():
+            return None
+        name = _copy_name(thing)
+        self.files[name] = thing
+        return name
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, buffer: io.BytesIO, folder: Path) -> None:
+        super().__init__(buffer)
+        self._folder = folder
+
+    def persistent_load(self, name: Any) -> Path:
+        return self._folder / str(name)

@@ -1,7 +1,7 @@
 """Every learner against every adversary: the mistakes they make beside those they cannot avoid.
 
 `duel` plays the constructions of `onebit.streams.adversaries` and returns a table; `duel_by_dimension` plays Theorem
-24's in more and more dimensions. The pictures are in `onebit.experiments.duel_figures`.
+24's in more and more dimensions. The pictures are in `onebit.experiments.figures`.
 """
 
 import math
@@ -33,7 +33,7 @@ from onebit.streams.adversaries import (
     pack_directions,
 )
 
-Adversary = HardSequence | IgnorantAdversary
+_Adversary = HardSequence | IgnorantAdversary
 # The game's size is repeated in every line, so that each can be read alone.
 _COLUMNS = (
     *("adversary", "binds", "n_classes", "n_features", "radius", "margin", "rounds"),
@@ -48,16 +48,12 @@ _N_PROBES, _N_FEATURES = 32, 3
 class DuelRow:
     """One learner against one adversary, over all runs."""
 
-    challenge: Challenge
-    """The adversary's game, with the theorem that it comes from."""
-    learner: str
-    """Its settings; "γ" stands for a radius that equals the margin."""
+    challenge: Challenge  # the adversary's game, with the theorem that it comes from
+    learner: str  # its settings; "γ" stands for a radius that equals the margin
     runs: int
-    mean: float
-    """Mistakes."""
+    mean: float  # mistakes
     standard_error: float
-    is_bound: bool
-    """Whether the theorem covers such learners."""
+    is_bound: bool  # whether the theorem covers such learners
     upper_bound: float | None
     """Expected mistakes that the learner's own theorem promises for this margin; None if it promises nothing."""
     full_information: bool = False
@@ -74,13 +70,7 @@ class DuelRow:
 
 
 def short_name(learner: str) -> str:
-    """Return a learner's short name: without the names of settings whose values are clear by themselves.
-
-    >>> short_name("BanditPerceptron(kernel=Rational(normalize=True), ties='random')")
-    "BanditPerceptron(Rational, ties='random')"
-    >>> short_name("Banditron(exploration=0.2)"), short_name("BanditSVM(kernel=None)")
-    ('Banditron(0.2)', 'BanditSVM(kernel=None)')
-    """
+    """Return a learner's short name: without the names of settings whose values are clear by themselves."""
     short = re.sub(r",? ?normalize=(True|False)", "", learner)
     short = re.sub(r"kernel=(?!None)|(degree|width)=|(?<=Banditron\()exploration=", "", short)
     return short.replace("()", "")
@@ -101,7 +91,7 @@ def _line(row: DuelRow) -> list[object]:
 class Maker(Protocol):
     """Makes an adversary, which plays one game; any function with an argument `seed`."""
 
-    def __call__(self, *, seed: int) -> Adversary:
+    def __call__(self, *, seed: int) -> _Adversary:
         """Return the adversary with labels of that seed."""
         ...
 
@@ -124,13 +114,7 @@ def _unseeded(packing: Packing, seed: int) -> IgnorantAdversary:  # noqa: ARG001
 
 
 def contestants(margin: float) -> list[Learner]:
-    """Return every learner of the package, with all the settings it offers for checking, but those played in Python.
-
-    Nearest neighbour gets the margin as its radius, as in the paper.
-
-    >>> [learner for learner in contestants(0.1) if "Nearest" in repr(learner)]
-    [NearestNeighbor()]
-    """
+    """Return every learner of the package with all its examples, but those played in Python; radii are the margin."""
     found: dict[str, Learner] = {}
     for cls in all_learners():
         if cls._new_state is Learner._new_state:
@@ -189,7 +173,7 @@ def duel_by_dimension(
     return rows
 
 
-def _mistakes(learner: Learner, adversary: Adversary, seed: int) -> int:
+def _mistakes(learner: Learner, adversary: _Adversary, seed: int) -> int:
     stream = (adversary,) if isinstance(adversary, IgnorantAdversary) else (adversary.X, adversary.y)
     # Games are short: round by round saves compiling every learner's whole-stream loop.
     return play(learner, *stream, seed=seed, engine="rounds").mistakes

@@ -18,10 +18,9 @@ import onebit.kernels
 from onebit.experiments import vowpal_wabbit
 from onebit.experiments.grid import Spec
 from onebit.experiments.players import NOT_SETTINGS, LearnerPlayer, Player, build
-from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path
+from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path, once, read_setting, read_value
 from onebit.kernels import Kernel
 from onebit.learners import Learner, all_learners
-from onebit.settings_syntax import once, read_setting, read_value
 
 # One of each kind: ours, the paper's two algorithms, its rival, and full information.
 DEFAULT_ENTRIES = (
@@ -31,27 +30,20 @@ DEFAULT_ENTRIES = (
     "Banditron:exploration=0.05",
     "FullInformationSVM",
     "MulticlassPerceptron",
-)
-"""The learners that play when none are named."""
+)  # the learners that play when none are named
 
 
 @dataclass(frozen=True)
 class Entry:
     """One player of a comparison."""
 
-    title: str
-    """Its name in figures, and in tables unless it has another there."""
+    title: str  # its name in figures, and in tables unless it has another there
     spec: Spec
-    full_information: bool = False
-    """Whether its feedback is the label."""
-    key: str = ""
-    """Its name in tables."""
-    family: str | None = None
-    """The tuned family that it is one setting of."""
-    hindsight: bool = False
-    """Whether its settings were chosen after the games."""
-    note: str = ""
-    """A remark for under a table."""
+    full_information: bool = False  # whether its feedback is the label
+    key: str = ""  # its name in tables
+    family: str | None = None  # the tuned family that it is one setting of
+    hindsight: bool = False  # whether its settings were chosen after the games
+    note: str = ""  # a remark for under a table
     written: str = ""
     """What it is, whatever it is called: a learner as Python writes it, or a rival's title. Figures colour by it."""
 
@@ -104,11 +96,7 @@ def enter(who: str | Learner | type[Learner] | Player, title: str | None = None,
 
 
 def rival_entries(names: Iterable[str], *, whole_grid: bool = True) -> list[Entry]:
-    """Return the entries of rivals: the default of each, then the settings of its grid.
-
-    A rival is "vw", or the import path of a function that takes `whole_grid` and returns players, such as
-    "rivals:river". It raises a RuntimeError if it is not installed.
-    """
+    """Return the entries of rivals ("vw", or import paths of functions that return players), defaults first."""
     entries = []
     for name in dict.fromkeys(names):
         if name != "vw" and not is_import_path(name):
@@ -130,15 +118,7 @@ def check_distinct(entries: Iterable[Entry]) -> None:
 
 
 def parse_player(text: str) -> Player:
-    """Read a player with its settings, whose name may be an import path.
-
-    >>> parse_player("Banditron:exploration=0.1").spec.label
-    'Banditron(exploration=0.1, kernel=None)'
-    >>> parse_player("Banditron:rate=0.1")
-    Traceback (most recent call last):
-        ...
-    ValueError: Banditron has no setting 'rate'; it has exploration, kernel
-    """
+    """Read a player with its settings, whose name may be an import path."""
     cls, tail = _split_class(text.strip())
     given = once(read_setting(cls.__name__, part) for part in tail.split(",") if part)
     known = [name for name in inspect.signature(cls).parameters if name not in NOT_SETTINGS]
@@ -156,21 +136,13 @@ def parse_player(text: str) -> Player:
 
 
 def parse_kernel(text: str) -> Any:
-    """Read a kernel with its settings, whose name may be an import path.
-
-    >>> parse_kernel("gaussian:0.5"), parse_kernel("Polynomial:degree=3,normalize=true")
-    (Gaussian(width=0.5), Polynomial(degree=3, normalize=True))
-    """
+    """Read a kernel with its settings, whose name may be an import path."""
     kind, tail = _split_kernel(text.strip())
     return _made(kind, once(_kernel_setting(kind, part) for part in tail.split(",") if part), text)
 
 
 def kernel_names() -> list[str]:
-    """Return how our kernels are written, each with its first setting.
-
-    >>> kernel_names()[:2]
-    ['gaussian:WIDTH', 'laplace:SHARPNESS']
-    """
+    """Return how our kernels are written, each with its first setting."""
     first = {
         name: [setting for setting in _kernel_settings(cls) if setting != "normalize"]
         for name, cls in _kernels().items()

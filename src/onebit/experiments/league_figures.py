@@ -6,18 +6,17 @@ Learners carry the number of their place, so that thirty of them find room in a 
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from onebit.experiments.compare_figures import shown
 from onebit.experiments.comparison import Outcome
+from onebit.experiments.figures import shown
 from onebit.experiments.statistics import LEVEL, Standing, Standings
 from onebit.inputs import Floats
 from onebit.reporting import figures as style
@@ -31,64 +30,43 @@ _ROW = 0.27  # inches: one learner below the other
 _GREY = "#8C8C8C"
 _FIGURE_SPACE = "\N{FIGURE SPACE}"  # as wide as a digit
 # Blue and orange: the two that stay apart in every kind of colour blindness.
-_BETTER_WORSE = LinearSegmentedColormap.from_list("better_worse", ["#EB9A2D", "#F7F7F7", "#5B9BD0"])
 _BEST_FIRST = LinearSegmentedColormap.from_list("best_first", ["#5B9BD0", "#F7F7F7", "#EB9A2D"])
 _LEADER = {"arrowstyle": "-", "color": _GREY, "linewidth": 0.6, "shrinkA": 5, "shrinkB": 4}
 _SHARES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-_RATIOS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-_FINE_RATIOS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
-
-
-class Point(NamedTuple):
-    """A learner as it is drawn."""
-
-    standing: Standing
-    mark: str
-    """Its place, or a letter if it is not ranked."""
-    look: Look
-
-
-_TITLES = {
-    "critical_difference": "Who differs: mean ranks over the sets",
-    "ranks": "Ranks set by set",
-    "pairs": "Wins minus losses of every pair",
-    "exploration": "Mistakes against exploration",
-    "time": "Mistakes against time",
-}
-_CAPTIONS = {
-    "critical_difference": "",
-    "ranks": "Everyone's rank on every set, from the fewest mistakes (blue, 1) to the most (orange). A cross: not "
-    "finished, which shares the last ranks.",
-    "pairs": "The learner of the row against that of the column: sets it wins minus sets it loses, by the sign test "
-    "over the runs, corrected for all pairs on all sets. Blue: it wins more, orange: it loses more. Columns are "
-    "numbered as the rows are.",
-    "exploration": "Mistakes, as multiples of the best on each set (geometric mean over the sets), against the share "
-    "of guesses that were drawn to explore (mean over the sets).",
-    "time": "Mistakes as before, against time per round (geometric mean over the sets; it is of this machine, and no "
-    "part of the results). The line joins those of whom nobody is both faster and better.",
-}
 
 
 def drawings(standings: Standings) -> list[Drawing]:
     """Return what to draw of the whole league; what would be empty is left out."""
-    marks = _marks_caption(standings)
-    candidates: list[tuple[bool, str, Callable[[Standings], Figure], str]] = [
-        (
-            standings.friedman is not None,
-            "critical_difference",
-            draw_critical_difference,
-            _difference_caption(standings),
-        ),
-        (len(standings.ranked) > 1, "ranks", draw_ranks, ""),
-        (len(standings.ranked) > 1, "pairs", draw_pairs, ""),
-        (any(not math.isnan(row.explored) for row in standings.everyone), "exploration", draw_exploration, marks),
-        (any(not math.isnan(row.microseconds) for row in standings.everyone), "time", draw_time, marks),
-    ]
-    return [
-        Drawing(name, _TITLES[name], _CAPTIONS[name] + more, partial(draw, standings))
-        for is_there, name, draw, more in candidates
-        if is_there
-    ]
+    everyone, marks = standings.everyone, _marks_caption(standings)
+    listed: list[tuple[str, str, str, Callable[[Standings], Figure]]] = []
+    if standings.friedman is not None:
+        caption = _difference_caption(standings, standings.friedman.p)
+        listed.append(("critical_difference", "Mean ranks over the sets", caption, _draw_critical_difference))
+    if len(standings.ranked) > 1:
+        caption = (
+            "Rank of each learner on every set, from the fewest mistakes (blue, 1) to the most (orange). A cross: not "
+            "finished, which shares the last ranks."
+        )
+        listed.append(("ranks", "Ranks set by set", caption, _draw_ranks))
+        caption = (
+            "The learner of the row against that of the column: sets it wins minus sets it loses, by the sign test "
+            "over the runs, corrected for all pairs on all sets. Blue: it wins more, orange: it loses more. Columns "
+            "are numbered as the rows are."
+        )
+        listed.append(("pairs", "Wins minus losses of every pair", caption, _draw_pairs))
+    if any(not math.isnan(row.explored) for row in everyone):
+        caption = (
+            "Mistakes, as multiples of the best on each set (geometric mean over the sets), against the share of "
+            f"guesses that were drawn to explore (mean over the sets).{marks}"
+        )
+        listed.append(("exploration", "Mistakes against exploration", caption, _draw_exploration))
+    if any(not math.isnan(row.microseconds) for row in everyone):
+        caption = (
+            "Mistakes as before, against time per round (geometric mean over the sets; it is of this machine, and no "
+            f"part of the results). The line joins the learners than which no other is both faster and better.{marks}"
+        )
+        listed.append(("time", "Mistakes against time", caption, _draw_time))
+    return [Drawing(name, title, caption, partial(draw, standings)) for name, title, caption, draw in listed]
 
 
 def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome]) -> list[Drawing]:
@@ -98,31 +76,21 @@ def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome])
     )
     way = (
         "Mistakes so far in per cent of the rounds so far, mean of the runs with a band of ± 1 standard error. Grey: "
-        "the middle half of all who are ranked; black: the one of them that is best in the end."
+        "the middle half of all that are ranked; black: the one of them that is best in the end."
     )
     return [
-        Drawing(name, "Beside the others", ends, partial(draw_learner, standing, outcomes)),
+        Drawing(name, "Beside the others", ends, partial(_draw_learner, standing, outcomes)),
         Drawing(f"{name}_curves", "On the way", way, partial(draw_curves, standing, outcomes)),
     ]
 
 
-def _points(standings: Standings) -> list[Point]:
-    looks = looks_of(shown(row.entry) for row in standings.everyone)
-    letters = iter("abcdefghijklmnopqrstuvwxyz")
-    return [Point(row, str(row.number or next(letters, "z")), looks[row.title]) for row in standings.everyone]
-
-
-def _difference_caption(standings: Standings) -> str:
-    test = standings.friedman
-    if test is None:
-        return ""
-    text = f"Friedman's test: p = {test.p:.2g}"
-    if test.p >= LEVEL:
-        return f"{text}: on these sets the learners cannot be told apart by their mean ranks."
+def _difference_caption(standings: Standings, p: float) -> str:
+    if p >= LEVEL:
+        return f"Friedman's test: p = {p:.2g}: on these sets the learners cannot be told apart by their mean ranks."
     return (
-        f"{text}. Learners joined by a bar on the right cannot be told apart: their mean ranks are nearer than "
-        f"{standings.critical_difference:.2f}, Nemenyi's critical difference for {len(standings.ranked)} learners on "
-        f"{len(standings.datasets)} sets at level {LEVEL:g}."
+        f"Friedman's test: p = {p:.2g}. Learners joined by a bar on the right cannot be told apart: their mean ranks "
+        f"are nearer than {standings.critical_difference:.2f}, Nemenyi's critical difference for "
+        f"{len(standings.ranked)} learners on {len(standings.datasets)} sets at level {LEVEL:g}."
     )
 
 
@@ -136,14 +104,13 @@ def _marks_caption(standings: Standings) -> str:
     return note + (" *: over the sets that it finished, which are not all." if partly else "")
 
 
-def draw_critical_difference(standings: Standings) -> Figure:
+def _draw_critical_difference(standings: Standings) -> Figure:
     """Draw mean ranks, one learner below the other, and bars that join those without significant differences."""
     rows = standings.ranked
-    places = np.arange(len(rows))
     looks = looks_of(shown(row.entry) for row in rows)
     with style.looks():
         figure, (axes,) = style.new_figure(1, 1, 1.5 + _ROW * len(rows))
-        for place, row in zip(places, rows, strict=True):
+        for place, row in enumerate(rows):
             look = looks[row.title]
             axes.plot([1, row.mean_rank], [place, place], color="#E6E6E6", linewidth=0.8, zorder=1)
             axes.plot([row.mean_rank], [place], look.marker, color=look.color, markersize=7, zorder=3)
@@ -153,27 +120,24 @@ def draw_critical_difference(standings: Standings) -> Figure:
         for column, (first, last) in zip(columns, standings.groups, strict=True):
             x = [end + (column + 1) * step] * 2
             axes.plot(x, [first - 0.25, last + 0.25], color=INK, linewidth=2.4, solid_capstyle="butt", zorder=3)
-        _draw_ruler(axes, standings)
-        axes.set_yticks(places, [_numbered(str(row.number), row, _NAME) for row in rows])
+        # How far apart mean ranks must be.
+        width = standings.critical_difference
+        axes.plot([1, 1 + width], [-1.0, -1.0], color=INK, linewidth=1.4, marker="|", markersize=9)
+        axes.text(1, -1.3, f"critical difference {width:.2f}", ha="left", va="bottom", fontsize=11)
+        style.name_rows(axes, _numbered(rows))
         axes.set_ylim(len(rows) - 0.4, -1.9)
         axes.set_xlim(1 - 0.02 * len(rows), end + (max(columns, default=0) + 1.6) * step)
         # Beyond the last rank there are bars only.
         axes.spines["bottom"].set_bounds(1, len(rows))
         ticks = MaxNLocator(7, integer=True, steps=[1, 2, 5, 10]).tick_values(1, len(rows))
         axes.set_xticks([tick for tick in {1, *ticks} if 1 <= tick <= len(rows)])
-        axes.grid(visible=False, axis="y")
-        axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         axes.set_xlabel("mean rank (1 is best)")
     return figure
 
 
 def side_by_side(groups: Sequence[tuple[int, int]]) -> list[int]:
-    """Return a column for every group, such that groups in one column do not touch.
-
-    >>> side_by_side([(0, 3), (1, 5), (4, 6), (6, 8)])
-    [0, 1, 0, 1]
-    """
+    """Return a column for every group, such that groups in one column do not touch."""
     ends: list[int] = []
     columns = []
     for first, last in groups:
@@ -183,35 +147,30 @@ def side_by_side(groups: Sequence[tuple[int, int]]) -> list[int]:
     return columns
 
 
-def _draw_ruler(axes: Axes, standings: Standings) -> None:
-    """Draw how far apart mean ranks must be."""
-    width = standings.critical_difference
-    axes.plot([1, 1 + width], [-1.0, -1.0], color=INK, linewidth=1.4, marker="|", markersize=9)
-    axes.text(1, -1.3, f"critical difference {width:.2f}", ha="left", va="bottom", fontsize=11)
+def _numbered(rows: Sequence[Standing]) -> list[str]:
+    return [f"{in_figure(row.title, _NAME)}  {str(row.number).rjust(2, _FIGURE_SPACE)}" for row in rows]
 
 
-def _numbered(mark: str, row: Standing, most: int) -> str:
-    return f"{in_figure(row.title, most)}  {mark.rjust(2, _FIGURE_SPACE)}"
-
-
-def draw_ranks(standings: Standings) -> Figure:
+def _draw_ranks(standings: Standings) -> Figure:
     """Draw the rank of every learner on every set as a table of colours."""
     rows, datasets = standings.ranked, standings.datasets
     ranks = np.array([[standings.ranks[name, row.title] for name in datasets] for row in rows])
+    texts = [
+        [
+            f"{rank:g}" if (name, row.title) in standings.finished else "×"
+            for name, rank in zip(datasets, line, strict=True)
+        ]
+        for row, line in zip(rows, ranks, strict=True)
+    ]
     with style.looks():
         figure, (axes,) = style.new_figure(1, 1, 1.6 + _ROW * len(rows))
         axes.imshow(ranks, cmap=_BEST_FIRST, vmin=1, vmax=len(rows), aspect="auto")
-        _write_cells(axes, [[_rank_in(standings, name, row.title) for name in datasets] for row in rows])
         axes.set_xticks(range(len(datasets)), [in_figure(name, 18) for name in datasets], rotation=90)
-        _label_rows(axes, rows)
+        _write_cells(axes, texts, rows)
     return figure
 
 
-def _rank_in(standings: Standings, dataset: str, title: str) -> str:
-    return f"{standings.ranks[dataset, title]:g}" if (dataset, title) in standings.finished else "×"
-
-
-def draw_pairs(standings: Standings) -> Figure:
+def _draw_pairs(standings: Standings) -> Figure:
     """Draw wins minus losses of every pair as a table of colours."""
     rows, n_sets = standings.ranked, len(standings.datasets)
     balance = np.full((len(rows), len(rows)), np.nan)
@@ -220,94 +179,75 @@ def draw_pairs(standings: Standings) -> Figure:
             if i != j:
                 pair = standings.pairs[first.title, second.title]
                 balance[i, j] = pair.wins - pair.losses
+    # A minus as wide as a figure, and nothing where nothing was decided.
+    texts = [
+        ["" if not value or math.isnan(value) else f"{value:+.0f}".replace("-", "−") for value in line]
+        for line in balance
+    ]
     with style.looks():
         figure, (axes,) = style.new_figure(1, 1, 0.9 + _ROW * len(rows))
-        axes.imshow(balance, cmap=_BETTER_WORSE, vmin=-n_sets, vmax=n_sets, aspect="auto")
-        # A minus as wide as a figure, and nothing where nothing was decided.
-        if len(rows) <= _MOST_NUMBERS:
-            texts = [["" if not value or math.isnan(value) else _signed(value) for value in line] for line in balance]
-            _write_cells(axes, texts)
+        axes.imshow(balance, cmap=_BEST_FIRST.reversed(), vmin=-n_sets, vmax=n_sets, aspect="auto")
         size = 12 if len(rows) <= _MOST_NUMBERS else 8 if len(rows) <= 24 else 7
         axes.set_xticks(range(len(rows)), [str(row.number) for row in rows], fontsize=size)
         axes.xaxis.tick_top()
-        _label_rows(axes, rows)
+        _write_cells(axes, texts if len(rows) <= _MOST_NUMBERS else [[]], rows)
     return figure
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.0f}".replace("-", "−")
-
-
-def _write_cells(axes: Axes, texts: Sequence[Sequence[str]]) -> None:
+def _write_cells(axes: Axes, texts: Sequence[Sequence[str]], rows: Sequence[Standing]) -> None:
+    """Write texts into the cells of a table of colours, and names beside its rows."""
     size = 10 if len(texts[0]) <= _MOST_NUMBERS else 8 if len(texts[0]) <= 24 else 6
     for i, line in enumerate(texts):
         for j, text in enumerate(line):
             axes.text(j, i, text, ha="center", va="center", fontsize=size)
-
-
-def _label_rows(axes: Axes, rows: Sequence[Standing]) -> None:
-    axes.set_yticks(range(len(rows)), [_numbered(str(row.number), row, _NAME) for row in rows])
+    style.name_rows(axes, _numbered(rows))
     axes.grid(visible=False)
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
 
 
-def draw_exploration(standings: Standings) -> Figure:
+def _draw_exploration(standings: Standings) -> Figure:
     """Draw mistakes against the share of guesses drawn to explore."""
-    points = [point for point in _points(standings) if not math.isnan(point.standing.explored)]
-    xs = np.array([point.standing.explored for point in points])
-    with style.looks():
-        figure, (axes,) = style.new_figure(1, 1, 4.4 + _legend_height(points))
+    rows = [row for row in standings.everyone if not math.isnan(row.explored)]
+    most = max(row.explored for row in rows)
+
+    def set_axis(axes: Axes) -> None:
         # Square roots: none and one in a hundred are far apart, and none has no place on a logarithmic axis.
-        axes.set_xscale("function", functions=(_root, _square))
-        axes.set_xlim(-0.0015, 1.02 if xs.max() > 0.5 else min(1.0, 1.3 * max(xs.max(), 0.02)))
-        axes.xaxis.set_major_locator(FixedLocator([share for share in _SHARES if share <= axes.get_xlim()[1]]))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
+        axes.set_xscale("function", functions=(lambda x: np.sign(x) * np.abs(x) ** 0.5, lambda x: np.sign(x) * x**2))
+        axes.set_xlim(-0.0015, 1.02 if most > 0.5 else min(1.0, 1.3 * max(most, 0.02)))
+        style.count_percent(axes.xaxis, [share for share in _SHARES if share <= axes.get_xlim()[1]])
         axes.set_xlabel("guesses drawn to explore")
-        _scatter(figure, axes, points, xs, standings)
-    return figure
+
+    return _scatter(standings, rows, [row.explored for row in rows], set_axis)
 
 
-def _root(shares: Floats) -> Floats:
-    return np.sign(shares) * np.sqrt(np.abs(shares))
-
-
-def _square(roots: Floats) -> Floats:
-    return np.sign(roots) * roots**2
-
-
-def draw_time(standings: Standings) -> Figure:
+def _draw_time(standings: Standings) -> Figure:
     """Draw mistakes against time per round, and the Pareto front."""
-    points = [point for point in _points(standings) if not math.isnan(point.standing.microseconds)]
-    xs = np.array([point.standing.microseconds for point in points])
-    with style.looks():
-        figure, (axes,) = style.new_figure(1, 1, 4.4 + _legend_height(points))
+    rows = [row for row in standings.everyone if not math.isnan(row.microseconds)]
+    times = [row.microseconds for row in rows]
+
+    def set_axis(axes: Axes) -> None:
         axes.set_xscale("log")
-        axes.set_xlim(xs.min() / 1.5, xs.max() * 1.5)
+        axes.set_xlim(min(times) / 1.5, max(times) * 1.5)
         style.log_count_axis(axes.xaxis)
-        if xs.max() < 100 * xs.min():
+        if max(times) < 100 * min(times):
             # Powers of ten would be one or two.
             axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=20))
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xlabel("microseconds per round")
-        ranked = [point.standing for point in points if point.standing.number is not None]
-        front = pareto([(row.microseconds, row.relative) for row in ranked])
+        front = pareto([(row.microseconds, row.relative) for row in rows if row.number is not None])
         if front:
             # Steps: for a given time, the best learner that needs no more.
-            times, ratios = zip(*front, (axes.get_xlim()[1], front[-1][1]), strict=True)
-            axes.step(times, ratios, where="post", color=_GREY, linewidth=1.2, zorder=1)
-        _scatter(figure, axes, points, xs, standings)
-    return figure
+            xs, ratios = zip(*front, (axes.get_xlim()[1], front[-1][1]), strict=True)
+            axes.step(xs, ratios, where="post", color=_GREY, linewidth=1.2, zorder=1)
+
+    return _scatter(standings, rows, times, set_axis)
 
 
 def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the points of which no other is at most as large in both, by their first number.
-
-    >>> pareto([(2.0, 1.0), (1.0, 3.0), (3.0, 1.5), (1.5, 3.0)])
-    [(1.0, 3.0), (2.0, 1.0)]
-    """
+    """Return the points of which no other is at most as large in both, by their first number."""
     front: list[tuple[float, float]] = []
     for point in sorted(points):
         if not front or point[1] < front[-1][1]:
@@ -315,45 +255,49 @@ def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return front
 
 
-def _scatter(figure: Figure, axes: Axes, points: Sequence[Point], xs: Floats, standings: Standings) -> None:
-    """Draw the learners' mistakes at these places, numbered, with a legend of the numbers."""
-    ys = np.array([point.standing.relative for point in points])
-    axes.set_yscale("log")
-    axes.set_ylim(ys.min() / 1.15, ys.max() * 1.2)
-    _count_multiples(axes.yaxis)
-    axes.set_ylabel("mistakes, relative to the best")
-    handles = []
-    for point, x, y in zip(points, xs.tolist(), ys.tolist(), strict=True):
-        color, _, marker, fill = point.look
-        mark: dict[str, Any] = {"marker": marker, "color": color, "markerfacecolor": fill, "linestyle": ""}
-        axes.plot([x], [y], markersize=7, zorder=3, clip_on=False, **mark)
-        star = "*" if point.standing.finished < len(standings.datasets) else ""
-        label = f"{point.mark}{star} {in_figure(point.standing.title, _NAME)}"
-        handles.append(Line2D([], [], label=label, **mark))
-    n_columns = _legend_columns(points)
-    figure.legend(handles=handles, loc="outside lower center", ncols=n_columns, columnspacing=1.0, handletextpad=0.2)
-    # The layout must be known before there are inches between points.
-    figure.draw_without_rendering()
-    places = axes.transData.transform(np.column_stack([xs, ys])) / figure.dpi
-    for point, place, label in zip(points, places, spots(places, [point.mark for point in points]), strict=True):
-        note = axes.annotate(
-            point.mark,
-            place * 72,
-            label * 72,
-            xycoords="figure points",
-            textcoords="figure points",
-            ha="center",
-            va="center",
-            fontsize=10,
-            arrowprops=_LEADER if np.hypot(*(label - place)) > 0.2 else None,
-            annotation_clip=False,
-        )
-        note.set_in_layout(False)  # it has its place, and moves nothing
-
-
-def _count_multiples(axis: Axis) -> None:
-    low, high = axis.get_view_interval()
-    style.count_multiples(axis, _RATIOS if high > 12.0 * low else _FINE_RATIOS)
+def _scatter(
+    standings: Standings, rows: Sequence[Standing], xs: Sequence[float], set_axis: Callable[[Axes], None]
+) -> Figure:
+    """Draw the learners' mistakes at these places, marked by place, or by letter if not ranked, with a legend."""
+    looks = looks_of(shown(row.entry) for row in standings.everyone)
+    letters = iter("abcdefghijklmnopqrstuvwxyz")
+    marks = {row.title: str(row.number or next(letters, "z")) for row in standings.everyone}
+    n_columns = 2 if len(rows) > 3 else 1
+    with style.looks():
+        figure, (axes,) = style.new_figure(1, 1, 4.4 + 0.24 * math.ceil(len(rows) / n_columns))
+        set_axis(axes)
+        ys = [row.relative for row in rows]
+        axes.set_yscale("log")
+        axes.set_ylim(min(ys) / 1.15, max(ys) * 1.2)
+        style.count_multiples(axes.yaxis)
+        axes.set_ylabel("mistakes, relative to the best")
+        handles = []
+        for row, x in zip(rows, xs, strict=True):
+            color, _, marker, fill = looks[row.title]
+            mark: dict[str, Any] = {"marker": marker, "color": color, "markerfacecolor": fill, "linestyle": ""}
+            axes.plot([x], [row.relative], markersize=7, zorder=3, clip_on=False, **mark)
+            star = "*" if row.finished < len(standings.datasets) else ""
+            handles.append(Line2D([], [], label=f"{marks[row.title]}{star} {in_figure(row.title, _NAME)}", **mark))
+        style.legend_below(figure, handles, n_columns, columnspacing=1.0, handletextpad=0.2)
+        # The layout must be known before there are inches between points.
+        figure.draw_without_rendering()
+        places = axes.transData.transform(np.column_stack([xs, ys])) / figure.dpi
+        texts = [marks[row.title] for row in rows]
+        for text, place, label in zip(texts, places, spots(places, texts), strict=True):
+            note = axes.annotate(
+                text,
+                place * 72,
+                label * 72,
+                xycoords="figure points",
+                textcoords="figure points",
+                ha="center",
+                va="center",
+                fontsize=10,
+                arrowprops=_LEADER if np.hypot(*(label - place)) > 0.2 else None,
+                annotation_clip=False,
+            )
+            note.set_in_layout(False)  # it has its place, and moves nothing
+    return figure
 
 
 def spots(places: Floats, texts: Sequence[str]) -> Floats:
@@ -373,15 +317,7 @@ def spots(places: Floats, texts: Sequence[str]) -> Floats:
     return np.array(found).reshape(-1, 2)
 
 
-def _legend_columns(points: Sequence[Point]) -> int:
-    return 2 if len(points) > 3 else 1
-
-
-def _legend_height(points: Sequence[Point]) -> float:
-    return 0.24 * math.ceil(len(points) / _legend_columns(points))
-
-
-def draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
+def _draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
     """Draw a learner's mistakes on every set it finished, beside all others'."""
     mine = [outcome for outcome in outcomes if outcome.entry.title == standing.title]
     look = looks_of([shown(standing.entry)])[standing.title]
@@ -396,11 +332,9 @@ def draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
             low, high = min(low, own, *ratios.values()), max(high, own, *ratios.values())
         axes.set_xscale("log")
         axes.set_xlim(low / 1.1, high * 1.1)
-        _count_multiples(axes.xaxis)
+        style.count_multiples(axes.xaxis)
         axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
-        axes.set_yticks(range(len(mine)), [in_figure(outcome.dataset, 24) for outcome in mine])
-        axes.set_ylim(len(mine) - 0.5, -0.5)
-        axes.tick_params(axis="y", length=0)
+        style.name_rows(axes, [in_figure(outcome.dataset, 24) for outcome in mine])
         axes.set_xlabel("mistakes, relative to the best")
     return figure
 
@@ -448,8 +382,7 @@ def _draw_panel(axes: Axes, outcome: Outcome, field: Sequence[Outcome], look: Lo
     style.draw_mean(axes, played, outcome.means / rounds, outcome.errors / rounds, look.color, look.dashes)
     axes.set_title(in_figure(outcome.dataset, 17), loc="left", fontsize=11)
     axes.set_xlim(0, 1)
-    axes.xaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
+    style.count_percent(axes.xaxis, [0, 0.5, 1])
+    style.count_percent(axes.yaxis)
     later = played >= 0.1
     return float(max(high[later].max(), (outcome.means / rounds)[later].max()))

@@ -1,4 +1,4 @@
-"""Players: anything that plays a stream and returns a trace. Learners are players, and so are rivals.
+"""Players: anything that plays a stream and returns a trace. Learners are players, and so are rivals. And their games.
 
 A player is known by its spec, a name with plain settings, so that a cell can be hashed, stored and played in another
 process: `player_from` makes the player again. The name is that of a learner of onebit, or the import path of anything
@@ -15,19 +15,20 @@ import numpy as np
 
 from onebit import learners, typed_json
 from onebit.code_version import reachable
-from onebit.experiments.grid import JSON, Spec
-from onebit.experiments.store import Result
+from onebit.engine.loop import default_checkpoints
+from onebit.experiments.grid import JSON, Batch, Spec
+from onebit.experiments.store import Played, Result
+from onebit.experiments.workers import batch_folder
 from onebit.import_paths import find_by_import_path, import_path_of, is_import_path
 from onebit.inputs import Integers
 from onebit.learners import Learner
 from onebit.playing import play
+from onebit.streams.preprocess import preprocess
+from onebit.streams.sources import Source, changed, draw_source, load
 
-NOT_SETTINGS = ("classes", "seed")
-"""Set by the game, not settings of a learner."""
-PATIENCE = 3600.0
-"""Default time limit of a rival's program for a game, in seconds."""
-MOST_PATIENCE = 1e6
-"""Eleven days. The longest possible timeout is about twice that: milliseconds in 31 bits."""
+NOT_SETTINGS = ("classes", "seed")  # set by the game, not settings of a learner
+PATIENCE = 3600.0  # default time limit of a rival's program for a game, in seconds
+MOST_PATIENCE = 1e6  # eleven days. The longest possible timeout is about twice that: milliseconds in 31 bits
 TOO_LITTLE = "give it more with --rival-seconds, play fewer rounds, or leave it out"
 _LEARNED = "learned."  # prefix that keeps a learner's arrays apart from the curve
 _WARM_UP_ROUNDS = 1000  # reaches every branch of a learner; a few milliseconds
@@ -178,11 +179,7 @@ def player_from(spec: Spec) -> Player:
 
 
 def describe(learner: Learner) -> Spec:
-    """Return a learner's class and settings.
-
-    >>> describe(learners.Banditron(0.02)).label
-    'Banditron(exploration=0.02, kernel=None)'
-    """
+    """Return a learner's class and settings."""
     cls = type(learner)
     name = cls.__name__ if getattr(learners, cls.__name__, None) is cls else import_path_of(cls)
     given = learner.get_params(deep=False)
@@ -190,11 +187,7 @@ def describe(learner: Learner) -> Spec:
 
 
 def build(spec: Spec) -> Learner:
-    """Return the learner that `describe` described.
-
-    >>> build(describe(learners.Banditron(0.02)))
-    Banditron(exploration=0.02)
-    """
+    """Return the learner that `describe` described."""
     learner: Learner = _class_of(spec.name)(**{name: _from_json(value) for name, value in spec.settings.items()})
     return learner
 
@@ -232,3 +225,46 @@ def paths_in(value: JSON) -> Iterator[str]:
     elif isinstance(value, (list, dict)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from paths_in(item)
+
+
+# The games of a comparison: which rows are played, in which order. This module is in the key of every stored game.
+
+
+def make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Any, Integers, int]:
+    """Return the rows of one run in order, as they come and preprocessed, their labels, and the number of classes."""
+    settings: dict[str, Any] = dict(stream.settings)
+    if source.stream is not None:
+        raw, y, n_classes = draw_source(source, settings["rounds"], seed)
+    else:
+        data = load(source)
+        # The parent keyed the results by what it read; a worker must not store those of other rows under that key.
+        if data.content != settings["content"]:
+            raise ValueError(f"{source.path or source.name} has changed while it was being played; run again")
+        n_classes = data.n_classes
+        raw, y = changed(source, *data.shuffled(seed, settings["rounds"]), n_classes, seed)
+    return raw, preprocess(raw, str(settings["preprocessing"]), bool(settings["unit_length"])), y, n_classes
+
+
+def play_batch(source: Source, keep_learned: bool, patience: float, batch: Batch) -> Iterator[Played]:
+    """Make the rounds once and let every player play them; one that scales columns gets raw rows."""
+    raw, X, y, n_classes = make_rounds(batch.stream, source, batch.seed)
+    # A generator's `with` ends when the last cell is taken, or when the batch is given up.
+    with batch_folder() as scratch:
+        for cell in batch.cells:
+            player = player_from(cell.player)
+            object.__setattr__(player, "patience", patience)  # a user's player may be a frozen dataclass
+            start = time.perf_counter()
+            trace = player.play(raw if player.scales_rows else X, y, n_classes, cell.seed, scratch)
+            seconds = time.perf_counter() - start if trace.seconds is None else float(trace.seconds)
+            _check_curve(trace.curve, len(y))
+            yield Played(cell, trace.result(keep_learned), seconds if np.isfinite(seconds) else None)
+
+
+def _check_curve(curve: Any, n_rounds: int) -> None:
+    """Raise if a user's player has returned an invalid trace."""
+    expected = len(default_checkpoints(n_rounds))
+    if np.shape(curve) != (expected,) or np.asarray(curve).dtype.kind not in "iu":
+        raise ValueError(
+            f"a player's curve must hold whole numbers, its mistakes after each of the {expected} rounds of "
+            f"onebit.engine.loop.default_checkpoints({n_rounds}); got shape {np.shape(curve)}"
+        )

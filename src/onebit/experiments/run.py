@@ -7,6 +7,7 @@ an interrupted run loses little, and so does a worker that dies: its batch is th
 cell that ends workers is found.
 """
 
+import importlib
 import os
 import pickle
 import secrets
@@ -19,31 +20,28 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 from threadpoolctl import threadpool_limits
 
-from onebit.experiments.grid import Batch, Cell, batches
-from onebit.experiments.store import DamageWarning, Result, Store
-from onebit.experiments.workers import LocalProcesses, Needs, check_environment, needs_of, run_folder
+from onebit.code_version import code_version, reachable
+from onebit.experiments.grid import Batch, Cell, Spec, batches
+from onebit.experiments.players import paths_in, player_from
+from onebit.experiments.store import DamageWarning, Played, Result, Store
+from onebit.experiments.workers import LocalProcesses, run_folder
+from onebit.import_paths import import_path_of
 from onebit.inputs import check_integer
 
 _SLICE = 0.25  # seconds that a task plays, at least
 _GLANCE = 1.0  # seconds after which an executor is asked again how many workers it has
 _UNWINDING = 1.0  # upper bound on the seconds from an interrupt to the start of clean-up
 _MOST_DEATHS = 3  # a cell that ends so many workers will end the next one too
+_VERSION = "version"  # the setting with a rival's version; by default the installed one
+_WRAPPED = "scikit-learn"  # learners may wrap its classifiers
 # A worker takes some 200 MB: far more workers than cores would exhaust a machine, and are a typing error.
 _JOBS_PER_CORE, _JOBS_ANYWHERE = 4, 64
-
-
-class Played(NamedTuple):
-    """The result of a cell."""
-
-    cell: Cell
-    result: Result
-    seconds: float | None = None
-    """How long it took; not part of the result."""
 
 
 PlayBatch: TypeAlias = Callable[[Batch], Iterator[Played]]
@@ -51,7 +49,7 @@ PlayBatch: TypeAlias = Callable[[Batch], Iterator[Played]]
 
 It may have a method ``only_for(batch)`` that returns the function for this one batch, without the data of others."""
 OnProgress: TypeAlias = Callable[[int, int], None]
-OnFailure: TypeAlias = Callable[[Cell, str], None]
+_OnFailure: TypeAlias = Callable[[Cell, str], None]
 
 
 class CellError(RuntimeError):
@@ -60,13 +58,6 @@ class CellError(RuntimeError):
 
 class WorkerWarning(UserWarning):
     """A worker died, and what it was playing is played again."""
-
-
-class InWorkerError(Exception):
-    """Shows the worker's own traceback."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0]}"
 
 
 class Executor(Protocol):
@@ -89,7 +80,7 @@ def run(
     jobs: int | None = None,
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
-    on_failure: OnFailure | None = None,
+    on_failure: _OnFailure | None = None,
 ) -> None:
     """Play all cells that have no result yet.
 
@@ -126,7 +117,12 @@ def run(
             on_progress(len(finished), len(wanted))
         if not todo:
             return
-        with _Signals() as signals, run_folder(), _place_to_play(executor, n_jobs) as chosen:
+        place: AbstractContextManager[Executor]
+        if executor is not None:
+            place = nullcontext(executor)
+        else:
+            place = InThisProcess() if n_jobs == 1 else LocalProcesses(n_jobs)
+        with _Signals() as signals, run_folder(), place as chosen:
             for cell, played in _Schedule(chosen, play_batch, todo, n_jobs, on_failure).results(signals):
                 if played is not None:
                     # At once, so that this cell need never be played again.
@@ -134,12 +130,6 @@ def run(
                 finished.add(cell.key)
                 if on_progress is not None:
                     on_progress(len(finished), len(wanted))
-
-
-def _place_to_play(executor: Executor | None, n_jobs: int) -> AbstractContextManager[Executor]:
-    if executor is not None:
-        return nullcontext(executor)
-    return InThisProcess() if n_jobs == 1 else LocalProcesses(n_jobs)
 
 
 def _sound(store: Store, wanted: dict[str, Cell]) -> set[str]:
@@ -167,11 +157,10 @@ def check_jobs(jobs: int | None, name: str = "jobs") -> int:
 
 
 class _Task(NamedTuple):
-    """The cells of a batch that are still to be played."""
+    """The cells of a batch that are still to be played, and the seconds that its next slice may take (0: one cell)."""
 
     cells: tuple[Cell, ...]
     seconds: float = _SLICE
-    """How long its next slice may take; 0 to play one cell."""
 
 
 class _Terminated(KeyboardInterrupt):
@@ -243,12 +232,7 @@ class _Schedule:
     """Submits batches slice by slice, never more at once than there are workers, and yields every cell once."""
 
     def __init__(
-        self,
-        executor: Executor,
-        play_batch: PlayBatch,
-        todo: list[Batch],
-        n_jobs: int,
-        on_failure: OnFailure | None,
+        self, executor: Executor, play_batch: PlayBatch, todo: list[Batch], n_jobs: int, on_failure: _OnFailure | None
     ) -> None:
         self._executor, self._play_batch, self._n_jobs, self._on_failure = executor, play_batch, n_jobs, on_failure
         self._run = secrets.token_hex(8)
@@ -264,7 +248,8 @@ class _Schedule:
             while (self._waiting or self._playing) and self._error is None:
                 with signals.allowed():
                     n_workers = getattr(self._executor, "n_workers", self._n_jobs)
-                self._submit(n_workers)
+                while self._waiting and len(self._playing) < n_workers:
+                    self._submit(self._waiting.popleft())
                 # Stored while the workers go on.
                 yield from arrived
                 with signals.allowed():
@@ -277,16 +262,13 @@ class _Schedule:
         if self._error is not None:
             raise self._error
 
-    def _submit(self, n_workers: int) -> None:
-        while self._waiting and len(self._playing) < n_workers:
-            task = self._waiting.popleft()
-            batch = Batch(task.cells[0].stream, task.cells[0].seed, task.cells)
-            only_for: Callable[[Batch], PlayBatch] | None = getattr(self._play_batch, "only_for", None)
-            play = self._play_batch if only_for is None else only_for(batch)
-            is_here = isinstance(self._executor, (InThisProcess, LocalProcesses))
-            needs = None if is_here else needs_of(play, batch)
-            future = self._executor.submit(play_slice, self._run, needs, play, batch, task.seconds)
-            self._playing[future] = task
+    def _submit(self, task: _Task) -> None:
+        batch = Batch(task.cells[0].stream, task.cells[0].seed, task.cells)
+        only_for: Callable[[Batch], PlayBatch] | None = getattr(self._play_batch, "only_for", None)
+        play = self._play_batch if only_for is None else only_for(batch)
+        is_here = isinstance(self._executor, (InThisProcess, LocalProcesses))
+        needs = None if is_here else needs_of(play, batch)
+        self._playing[self._executor.submit(_play_slice, self._run, needs, play, batch, task.seconds)] = task
 
     def _wait(self) -> "set[Future[Slice]]":
         if isinstance(self._executor, InThisProcess):
@@ -298,28 +280,27 @@ class _Schedule:
     def _take(self, future: "Future[Slice]") -> Iterator[tuple[Cell, Played | None]]:
         task = self._playing.pop(future)
         try:
-            played, failure = future.result()
-            for packed in played:
-                yield task.cells[0], _unpacked(task.cells[0], packed)
+            played, reason, trace = future.result()
+            for cell, packed in zip(task.cells, played, strict=False):
+                yield cell, _unpacked(cell, packed)
                 task = task._replace(cells=task.cells[1:])
-            if failure is not None:
-                yield from self._fail(task.cells[0], failure)
-                task = task._replace(cells=task.cells[1:])
+            if reason:
+                cell, task = task.cells[0], task._replace(cells=task.cells[1:])
+                if self._on_failure is None:
+                    error = CellError(f"{cell.label} failed with {reason}")
+                    error.add_note(trace)
+                    raise error
+                self._on_failure(cell, reason)
+                yield cell, None
             self._wait_again(task)
         except CancelledError:
             self._wait_again(task)
-        except BrokenExecutor as error:
-            self._count_death(task, str(error))
-        except CellError as error:
-            self._error = error
-        except Exception as error:
-            self._error = CellError(f"{task.cells[0].label} failed with {type(error).__name__}: {error}")
-
-    def _fail(self, cell: Cell, failure: "Failure") -> Iterator[tuple[Cell, None]]:
-        if self._on_failure is None:
-            raise CellError(f"{cell.label} failed with {failure.reason}") from InWorkerError(failure.traceback)
-        self._on_failure(cell, failure.reason)
-        yield cell, None
+        except BrokenExecutor as broken:
+            self._count_death(task, str(broken))
+        except CellError as failed:
+            self._error = failed
+        except Exception as other:
+            self._error = CellError(f"{task.cells[0].label} failed with {type(other).__name__}: {other}")
 
     def _wait_again(self, task: _Task) -> None:
         # First: a worker has its rounds ready.
@@ -351,6 +332,63 @@ def _unpacked(cell: Cell, packed: bytes) -> Played:
     return played
 
 
+class EnvironmentMismatchError(RuntimeError):
+    """A worker has other code or other libraries than the process that writes the store."""
+
+
+class Needs(NamedTuple):
+    """What a worker must have."""
+
+    modules: tuple[str, ...]  # whose code decides the games, with all that they import
+    rivals: tuple[Spec, ...]  # players that depend on the version of another program; one of each
+    described: tuple[str, ...]
+    """The environment of the process that writes the store: code, Python, libraries and rivals, with versions."""
+
+
+def needs_of(play_batch: Any, batch: Batch) -> Needs:
+    """Return what a worker must have to play a batch; users' own code is named in there by import path."""
+    specs = {batch.stream, *(cell.player for cell in batch.cells)}
+    named = {path.partition(":")[0] for spec in specs for path in paths_in([spec.name, dict(spec.settings)])}
+    rivals = {spec.name: spec for spec in specs if _VERSION in spec.settings}
+    return _described(tuple(sorted(_modules_of(play_batch) | named)), tuple(rivals[name] for name in sorted(rivals)))
+
+
+def _described(modules: tuple[str, ...], rivals: tuple[Spec, ...]) -> Needs:
+    for module in modules:
+        importlib.import_module(module)
+    # After the import: what was imported is what is on the disk now, or older, and then the two differ.
+    ours = code_version(reachable(*modules)).split(", ")
+    installed = (f"{rival.name} {_installed(rival)}" for rival in rivals)
+    return Needs(modules, rivals, (*ours, f"{_WRAPPED} {version(_WRAPPED)}", *installed))
+
+
+@cache  # once in every process
+def check_environment(needs: Needs) -> None:
+    """Raise EnvironmentMismatchError unless this process has all that is needed."""
+    try:
+        here = _described(needs.modules, needs.rivals).described
+    except (Exception, SystemExit) as error:
+        raise EnvironmentMismatchError(f"{type(error).__name__}: {error}") from error
+    differing = [(own, needed) for own, needed in zip(here, needs.described, strict=True) if own != needed]
+    if differing:
+        own, needed = (", ".join(parts) for parts in zip(*differing, strict=True))
+        raise EnvironmentMismatchError(f"it has {own}, this run needs {needed}")
+
+
+def _modules_of(play_batch: Any) -> set[str]:
+    """Return the modules of a function, and of all functions that it is a `partial` of."""
+    if isinstance(play_batch, partial):
+        functions = [play_batch.func, *filter(callable, play_batch.args)]
+        return {module for function in functions for module in _modules_of(function)}
+    # An error, if it is in a script or a session, where other machines cannot find it.
+    return {import_path_of(play_batch).partition(":")[0]}
+
+
+def _installed(rival: Spec) -> str:
+    given = {setting: value for setting, value in rival.settings.items() if setting != _VERSION}
+    return str(player_from(Spec(rival.name, given)).spec.settings[_VERSION])
+
+
 class InThisProcess:
     """An executor that plays in this process, while the result is waited for: so Ctrl-C interrupts a game."""
 
@@ -373,18 +411,12 @@ class InThisProcess:
         _OPEN.close()
 
 
-class Failure(NamedTuple):
-    """Why a cell could not be played."""
-
-    reason: str
-    traceback: str
-
-
 class Slice(NamedTuple):
-    """What a task gives: the cells that were played, pickled, and a failure of the one after them."""
+    """What a task gives: the cells that were played, pickled, and why the one after them failed, with the traceback."""
 
     played: list[bytes]
-    failure: Failure | None = None
+    failure: str = ""
+    traceback: str = ""
 
 
 class _OpenBatch(threading.local):
@@ -393,11 +425,6 @@ class _OpenBatch(threading.local):
     key: tuple[str, ...] = ()
     results: Iterator[Played] = iter(())
 
-    def open(self, key: tuple[str, ...], play_batch: PlayBatch, batch: Batch) -> None:
-        if self.key != key:
-            self.close()
-            self.results = _started_late(play_batch, batch)
-
     def close(self) -> None:
         self.key, self.results = (), iter(())
 
@@ -405,18 +432,20 @@ class _OpenBatch(threading.local):
 _OPEN = _OpenBatch()
 
 
-def play_slice(run: str, needs: Needs | None, play_batch: PlayBatch, batch: Batch, seconds: float) -> Slice:
+def _play_slice(run: str, needs: Needs | None, play_batch: PlayBatch, batch: Batch, seconds: float) -> Slice:
     """Play cells of a batch, in order, until so many seconds have passed, one fails, or none is left."""
     if needs is not None:
         check_environment(needs)
-    _OPEN.open((run, *(cell.key for cell in batch.cells)), play_batch, batch)
+    if _OPEN.key != (run, *(cell.key for cell in batch.cells)):
+        _OPEN.close()
+        _OPEN.results = _started_late(play_batch, batch)
     played: list[bytes] = []
     start = time.monotonic()
     try:
         # One thread: sums in another order round differently.
         with threadpool_limits(limits=1):
             for cell in batch.cells:
-                played.append(_pickled(_next(cell, _OPEN.results)))
+                played.append(_play_next(cell, _OPEN.results))
                 if time.monotonic() - start >= seconds:
                     break
             left = batch.cells[len(played) :]
@@ -426,9 +455,8 @@ def play_slice(run: str, needs: Needs | None, play_batch: PlayBatch, batch: Batc
     except (Exception, SystemExit) as error:
         _OPEN.close()
         # After the last cell it is that cell's failure.
-        return Slice(
-            played[: len(batch.cells) - 1], Failure(f"{type(error).__name__}: {error}", traceback.format_exc())
-        )
+        reason = f"{type(error).__name__}: {error}"
+        return Slice(played[: len(batch.cells) - 1], reason, traceback.format_exc())
     _OPEN.key = (run, *(cell.key for cell in left))
     return Slice(played)
 
@@ -438,7 +466,7 @@ def _started_late(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
     yield from play_batch(batch)
 
 
-def _next(cell: Cell, results: Iterator[Played]) -> Played:
+def _play_next(cell: Cell, results: Iterator[Played]) -> bytes:
     played = next(results, None)
     if played is None:
         raise ValueError("play_batch ended before it")
@@ -446,10 +474,6 @@ def _next(cell: Cell, results: Iterator[Played]) -> Played:
         raise ValueError(f"play_batch must keep the order of its cells, but yielded {played.cell.label}")
     if not isinstance(played.result, Result):
         raise TypeError(f"play_batch must yield a Result, but yielded {played.result!r}")
-    return played
-
-
-def _pickled(played: Played) -> bytes:
     try:
         return pickle.dumps(played)
     except Exception as error:

@@ -1,6 +1,6 @@
 """Which differences are real: tests on one data set and across data sets, and standings of many learners.
 
-On one data set the *sign test* asks who makes fewer mistakes in more of the runs, which are paired: all entries play
+On one data set the *sign test* asks which learner makes fewer mistakes in more of the runs, which are paired: all play
 the same shuffles. Its p is exact whatever the distribution; it speaks of other shuffles of the same rows. Holm's method
 keeps the probability of any false verdict in a whole table below the level. Across data sets it is Wilcoxon's
 signed-rank test on the logarithms of the ratios, as Demšar advises. docs/compare.md has the reasons.
@@ -31,8 +31,7 @@ from onebit.inputs import Floats, Integers
 
 LEVEL = 0.05  # customary; Holm's method keeps it for the whole table
 WIN, TIE, LOSS = "win", "tie", "loss"
-TOO_FEW_RUNS = "too few runs"
-"""The verdict where no outcome of so many runs could be significant."""
+TOO_FEW_RUNS = "too few runs"  # the verdict where no outcome of so many runs could be significant
 _EXACT = 200  # data sets: the exact distribution takes milliseconds
 _PERMUTATIONS = 9999  # the smallest p is 0.0001: far below any usual level
 _AT_ONCE = 1_000_000  # ranks permuted at a time: some megabytes
@@ -41,11 +40,7 @@ _AT_ONCE = 1_000_000  # ranks permuted at a time: some megabytes
 
 
 def paired_ps(first: Integers, second: Integers) -> Floats:
-    """Return the two-sided p of the sign test for every row of mistakes, run by run; equal runs are left out.
-
-    >>> paired_ps(np.array([[30, 35, 31, 33, 32]]), np.array([[20, 22, 21, 20, 22]]))
-    array([0.0625])
-    """
+    """Return the two-sided p of the sign test for every row of mistakes, run by run; equal runs are left out."""
     from scipy.stats import binom
 
     fewer, more = (first < second).sum(axis=1), (first > second).sum(axis=1)
@@ -54,21 +49,13 @@ def paired_ps(first: Integers, second: Integers) -> Floats:
 
 
 def signs_to_decide(n_tests: int, level: float = LEVEL) -> int:
-    """Return how many runs, or data sets, a significant result needs among so many pairs, if one learner wins all.
-
-    >>> signs_to_decide(1), signs_to_decide(10), signs_to_decide(378)
-    (6, 9, 14)
-    """
+    """Return how many runs, or data sets, a significant result needs among so many pairs, if one learner wins all."""
     # n signs are all the same with probability 2·2⁻ⁿ, and Holm's method multiplies the smallest p by the tests.
     return next(n for n in range(1, 1000) if 2.0 * 0.5**n * n_tests < level)
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
-    """Return p-values adjusted by Holm's method, those below the level stand together; None is no test.
-
-    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
-    [0.03, 0.06, 0.06]
-    """
+    """Return p-values adjusted by Holm's method, those below the level stand together; None is no test."""
     tested = sorted((p, at) for at, p in enumerate(ps) if p is not None)
     adjusted: list[float | None] = [None] * len(ps)
     highest = 0.0
@@ -83,9 +70,6 @@ def signed_rank_p(differences: Sequence[float]) -> float | None:
 
     Sets without a difference are left out, equal differences share the mean of their ranks. Up to 200 sets the p is
     exact, with ties too: SciPy's is so without ties only, and what it does with them depends on its version.
-
-    >>> signed_rank_p([0.3, 0.1, 0.2, 0.5, 0.4, 0.6])
-    0.03125
     """
     if len(differences) < 2:
         return None
@@ -111,11 +95,6 @@ def verdict_of(first: Integers, second: Integers, p: float | None, needed: int =
 
     It is "loss" the other way round, and "tie" if the difference is not significant, or the number of runs won and the
     mean disagree; "too few runs" where there are fewer than needed, and empty without a p.
-
-    >>> first = np.array([9] * 19 + [500])
-    >>> second = np.full(20, 10)
-    >>> verdict_of(first, second, p=0.001), verdict_of(first[:19], second[:19], p=0.001)
-    ('tie', 'win')
     """
     if p is None:
         return ""
@@ -132,14 +111,11 @@ class ComparisonRow:
     """One entry on one data set."""
 
     outcome: Outcome
-    ratio: float | None
-    """Its mean mistakes over those of the full-information learner, if one played."""
+    ratio: float | None  # its mean mistakes over those of the full-information learner, if one played
     p: float | None
     """p of the paired test against the baseline; None for the baseline, with full information, or for a single run."""
-    p_adjusted: float | None
-    """After Holm's correction over the whole table."""
-    verdict: str
-    """For this entry against the baseline, as of `verdict_of`."""
+    p_adjusted: float | None  # after Holm's correction over the whole table
+    verdict: str  # for this entry against the baseline, as of `verdict_of`
 
 
 def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
@@ -147,7 +123,7 @@ def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
     of_baseline = {outcome.dataset: outcome for outcome in outcomes if outcome.entry.title == baseline}
     if not of_baseline:
         titles = list(dict.fromkeys(outcome.entry.title for outcome in outcomes))
-        raise ValueError(f"the baseline {baseline!r} does not play; those who do: {', '.join(titles)}")
+        raise ValueError(f"the baseline {baseline!r} does not play; those that do: {', '.join(titles)}")
     floors: dict[str, float] = {}
     for outcome in outcomes:
         if outcome.entry.full_information:
@@ -163,8 +139,8 @@ def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
 
 
 def _p(outcome: Outcome, baseline: Outcome) -> float | None:
-    is_told = outcome.entry.full_information or baseline.entry.full_information
-    if outcome is baseline or is_told or len(outcome.final) < 2:
+    has_label = outcome.entry.full_information or baseline.entry.full_information
+    if outcome is baseline or has_label or len(outcome.final) < 2:
         return None
     return float(paired_ps(outcome.final[None], baseline.final[None])[0])
 
@@ -179,8 +155,7 @@ class Tally:
     losses: int
     ratio: float
     """Geometric mean, over the data sets that both finished, of its mistakes over the other's; NaN if there is none."""
-    p: float | None
-    """Of the signed-rank test across the data sets, after Holm's correction; None for a single data set."""
+    p: float | None  # of the signed-rank test across the data sets, after Holm's correction; None for a single data set
 
 
 def tally(rows: Sequence[ComparisonRow], baseline: str) -> list[Tally]:
@@ -190,7 +165,7 @@ def tally(rows: Sequence[ComparisonRow], baseline: str) -> list[Tally]:
     for row in rows:
         if row.verdict:
             compared.setdefault(row.outcome.entry.title, []).append(row)
-    logs = [[log_ratio(row.outcome.mean, means[row.outcome.dataset]) for row in mine] for mine in compared.values()]
+    logs = [[_log_ratio(row.outcome.mean, means[row.outcome.dataset]) for row in mine] for mine in compared.values()]
     adjusted = holm([signed_rank_p(each) for each in logs])
     return [
         _tallied(title, [row.verdict for row in mine], differences, p)
@@ -200,15 +175,16 @@ def tally(rows: Sequence[ComparisonRow], baseline: str) -> list[Tally]:
 
 def _tallied(title: str, verdicts: Sequence[str], logs: Sequence[float], p: float | None) -> Tally:
     wins, ties, losses = (verdicts.count(verdict) for verdict in (WIN, TIE, LOSS))
-    return Tally(title, wins, ties, losses, geometric_mean(logs), p)
+    return Tally(title, wins, ties, losses, _geometric_mean(logs), p)
 
 
-def log_ratio(first: float, second: float) -> float:
-    """Return the logarithm of a ratio of mistakes; half a mistake on both sides keeps that of a perfect game finite."""
-    return math.log((first + 0.5) / (second + 0.5))
+def _log_ratio(first: float, second: float) -> float:
+    """Return the logarithm of a ratio of mistakes, each plus a half: finite for perfect games."""
+    ratio = (first + 0.5) / (second + 0.5)
+    return math.log(ratio) if ratio else -math.inf
 
 
-def geometric_mean(logs: Iterable[float]) -> float:
+def _geometric_mean(logs: Iterable[float]) -> float:
     """Return the geometric mean of numbers whose logarithms are given; NaN of none."""
     listed = list(logs)
     return math.exp(float(np.mean(listed))) if listed else math.nan
@@ -220,19 +196,13 @@ class Friedman:
 
     chi2: float
     p_chi2: float
-    f: float
-    """Iman and Davenport's F, with k − 1 and (k − 1)(n − 1) degrees of freedom."""
+    f: float  # Iman and Davenport's F, with k − 1 and (k − 1)(n − 1) degrees of freedom
     p_f: float
-    p: float
-    """By permutations: the one that decides."""
+    p: float  # by permutations: the one that decides
 
 
 def rank(means: Floats) -> Floats:
-    """Return the rank of every learner (column) on every set (row); infinity is last, and equal ones share.
-
-    >>> rank(np.array([[3.0, 1.0, 3.0, np.inf]]))
-    array([[2.5, 1. , 2.5, 4. ]])
-    """
+    """Return the rank of every learner (column) on every set (row); infinity is last, and equal ones share."""
     from scipy.stats import rankdata
 
     ranks: Floats = rankdata(means, axis=1)
@@ -271,11 +241,7 @@ def _permutation_p(ranks: Floats, away: float) -> float:
 
 
 def critical_difference(n_learners: int, n_sets: int, level: float = LEVEL) -> float:
-    """Return Nemenyi's: mean ranks of any two that are at least so far apart differ.
-
-    >>> round(critical_difference(4, 14), 2)  # Demšar's example
-    1.25
-    """
+    """Return Nemenyi's: mean ranks of any two that are at least so far apart differ."""
     from scipy.stats import studentized_range
 
     q = float(studentized_range.isf(level, n_learners, math.inf)) / math.sqrt(2.0)
@@ -283,11 +249,7 @@ def critical_difference(n_learners: int, n_sets: int, level: float = LEVEL) -> f
 
 
 def groups_within(mean_ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
-    """Return the largest groups of increasing mean ranks that are nearer than the difference: first and last place.
-
-    >>> groups_within([1.0, 1.5, 2.2, 5.0], 1.0)
-    [(0, 1), (1, 2)]
-    """
+    """Return the largest groups of increasing mean ranks that are nearer than the difference: first and last place."""
     found: list[tuple[int, int]] = []
     for first, low in enumerate(mean_ranks):
         last = max(at for at in range(first, len(mean_ranks)) if at == first or mean_ranks[at] - low < difference)
@@ -301,21 +263,14 @@ class Standing:
     """One learner over all sets."""
 
     entry: Entry
-    relative: float
-    """Mistakes over those of the best that is ranked: geometric mean over the sets it finished."""
-    explored: float
-    """Share of guesses drawn to explore, mean over the sets it finished; NaN if not known."""
-    microseconds: float
-    """Per round, geometric mean over the sets it finished; NaN if not known."""
-    finished: int
-    """How many sets."""
-    number: int | None = None
-    """Its place; None if it is not ranked, and then the rest is not known either."""
+    relative: float  # mistakes over those of the best that is ranked: geometric mean over the sets it finished
+    explored: float  # share of guesses drawn to explore, mean over the sets it finished; NaN if not known
+    microseconds: float  # per round, geometric mean over the sets it finished; NaN if not known
+    finished: int  # how many sets
+    number: int | None = None  # its place; None if it is not ranked, and then the rest is not known either
     mean_rank: float = math.nan
-    mean_rank_of_common: float = math.nan
-    """Over the sets that all ranked learners have finished; NaN if there is none."""
-    firsts: int = 0
-    """Sets on which no other learner makes fewer mistakes."""
+    mean_rank_of_common: float = math.nan  # over the sets that all ranked learners have finished; NaN if there is none
+    firsts: int = 0  # sets on which no other learner makes fewer mistakes
     wins: int = 0
     ties: int = 0
     losses: int = 0
@@ -331,26 +286,17 @@ class Standings:
     """All learners over all sets."""
 
     datasets: tuple[str, ...]
-    ranked: tuple[Standing, ...]
-    """By place."""
-    unranked: tuple[Standing, ...]
-    """Settings chosen in hindsight, then learners with full information."""
-    ranks: Mapping[tuple[str, str], float]
-    """By data set and title."""
-    finished: frozenset[tuple[str, str]]
-    """Which learners finished each data set, as above; ranked or not."""
-    pairs: Mapping[tuple[str, str], Tally]
-    """The first of two titles against the second, both ways."""
-    friedman: Friedman | None
-    """None where there are fewer than two sets or two learners."""
-    critical_difference: float
-    """Nemenyi's; NaN where there is no Friedman test."""
+    ranked: tuple[Standing, ...]  # by place
+    unranked: tuple[Standing, ...]  # settings chosen in hindsight, then learners with full information
+    ranks: Mapping[tuple[str, str], float]  # by data set and title
+    finished: frozenset[tuple[str, str]]  # which learners finished each data set, as above; ranked or not
+    pairs: Mapping[tuple[str, str], Tally]  # the first of two titles against the second, both ways
+    friedman: Friedman | None  # None where there are fewer than two sets or two learners
+    critical_difference: float  # Nemenyi's; NaN where there is no Friedman test
     groups: tuple[tuple[int, int], ...]
     """Groups of learners without significant differences: first and last place of each, of two or more."""
-    n_runs: int
-    """How many runs every learner has on a set."""
-    n_tests: int
-    """How many pairs were tested on single sets, all sets together."""
+    n_runs: int  # how many runs every learner has on a set
+    n_tests: int  # how many pairs were tested on single sets, all sets together
 
     @property
     def everyone(self) -> tuple[Standing, ...]:
@@ -364,20 +310,18 @@ class Standings:
 
 
 def standings(outcomes: Sequence[Outcome]) -> Standings:
-    """Return the standings of all learners that finished a set; one without an outcome on a set has not finished it.
-
-    All outcomes have as many runs, two or more.
-    """
+    """Return the standings of all learners; no outcome on a set: not finished there."""
     of = {(outcome.dataset, outcome.entry.title): outcome for outcome in outcomes}
     entries = list({outcome.entry.title: outcome.entry for outcome in reversed(outcomes)}.values())[::-1]
     datasets = tuple(dict.fromkeys(outcome.dataset for outcome in outcomes))
     playing = [entry for entry in entries if entry.is_ranked]
     others = sorted((entry for entry in entries if not entry.is_ranked), key=lambda entry: entry.full_information)
-    means = np.array([[_mean(of.get((name, entry.title))) for entry in playing] for name in datasets])
+    finals = {pair: outcome.mean for pair, outcome in of.items()}
+    means = np.array([[finals.get((name, entry.title), math.inf) for entry in playing] for name in datasets])
     n_sets, k = means.shape
     ranks = rank(means) if k else means
     common, best = np.isfinite(means).all(axis=1), means.min(axis=1, initial=math.inf)
-    pairs = _pairs(of, datasets, [entry.title for entry in playing])
+    pairs = _pairs(of, datasets, {entry.title: means[:, i].tolist() for i, entry in enumerate(playing)})
 
     def standing(entry: Entry) -> Standing:
         mine = [
@@ -387,9 +331,9 @@ def standings(outcomes: Sequence[Outcome]) -> Standings:
         ]
         return Standing(
             entry,
-            relative=geometric_mean(log_ratio(outcome.mean, least) for outcome, least in mine),
+            relative=_geometric_mean(_log_ratio(outcome.mean, least) for outcome, least in mine),
             explored=float(np.mean([outcome.exploration for outcome, _ in mine])),
-            microseconds=geometric_mean(math.log(outcome.microseconds_per_round) for outcome, _ in mine),
+            microseconds=_geometric_mean(math.log(outcome.microseconds_per_round) for outcome, _ in mine),
             finished=len(mine),
         )
 
@@ -426,17 +370,12 @@ def standings(outcomes: Sequence[Outcome]) -> Standings:
     )
 
 
-def _mean(outcome: Outcome | None) -> float:
-    """Return mean mistakes; infinity for a learner that has not finished."""
-    return math.inf if outcome is None else outcome.mean
-
-
 def _pairs(
-    of: Mapping[tuple[str, str], Outcome], datasets: Sequence[str], titles: Sequence[str]
+    of: Mapping[tuple[str, str], Outcome], datasets: Sequence[str], means: Mapping[str, Sequence[float]]
 ) -> dict[tuple[str, str], Tally]:
-    """Return every pair of learners that are ranked, both ways."""
-    verdicts = _verdicts(of, datasets, titles)
-    logs = {pair: _log_ratios(of, datasets, *pair) for pair in verdicts}
+    """Return every pair of learners that are ranked, with their mean mistakes set by set, both ways."""
+    verdicts = _verdicts(of, datasets, list(means))
+    logs = {pair: list(map(_log_ratio, means[pair[0]], means[pair[1]])) for pair in verdicts}
     adjusted = holm([signed_rank_p(_differences(each)) for each in logs.values()])
     found: dict[tuple[str, str], Tally] = {}
     for ((first, second), listed), p in zip(logs.items(), adjusted, strict=True):
@@ -444,13 +383,6 @@ def _pairs(
         found[first, second] = pair
         found[second, first] = Tally(second, pair.losses, pair.ties, pair.wins, 1.0 / pair.ratio, p)
     return found
-
-
-def _log_ratios(of: Mapping[tuple[str, str], Outcome], datasets: Sequence[str], first: str, second: str) -> list[float]:
-    """Return how much more the first has on every set, infinite where only one has finished, as logarithms."""
-    means = [(_mean(of.get((name, first))), _mean(of.get((name, second)))) for name in datasets]
-    is_one = {(True, False): math.inf, (False, True): -math.inf, (True, True): math.nan}
-    return [is_one[math.isinf(a), math.isinf(b)] if math.isinf(a + b) else log_ratio(a, b) for a, b in means]
 
 
 def _differences(logs: Sequence[float]) -> list[float]:

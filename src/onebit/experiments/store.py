@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -56,18 +56,16 @@ _SECONDS = "CASE typeof(seconds) WHEN 'real' THEN seconds END"
 _INSERT = (
     "INSERT OR REPLACE INTO results VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, CAST(? AS TEXT))"
 )
+_LOCKED = "Another process kept the file locked for a minute. Run again when it is done."
+_READ_ONLY = "The file and its folder must be writable. Change that or choose another --out."
 _ADVICE = {
+    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _LOCKED),
+    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM), _READ_ONLY),
     sqlite3.SQLITE_FULL: "The disk is full. Nothing finished was lost: free some space and run again.",
-    sqlite3.SQLITE_BUSY: "Another process kept the file locked for a minute. Run again when it is done.",
-    sqlite3.SQLITE_LOCKED: "Another process kept the file locked for a minute. Run again when it is done.",
-    sqlite3.SQLITE_READONLY: "The file and its folder must be writable. Change that or choose another --out.",
-    sqlite3.SQLITE_CANTOPEN: "The file and its folder must be writable. Change that or choose another --out.",
-    sqlite3.SQLITE_PERM: "The file and its folder must be writable. Change that or choose another --out.",
     sqlite3.SQLITE_IOERR: "The disk could not be read or written. Nothing finished was lost: see to it and run again.",
 }
 
-_Row: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes]
-"""Key, cell, numbers, arrays and checksum."""
+_Row: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes]  # key, cell, numbers, arrays and checksum
 
 
 class StoreError(ValueError):
@@ -120,6 +118,15 @@ class Result:
         return _pack_numbers(self.numbers) == _pack_numbers(other.numbers) and (
             _pack_arrays(self.arrays) == _pack_arrays(other.arrays)
         )
+
+
+class Played(NamedTuple):
+    """The result of a cell."""
+
+    cell: Cell
+    result: Result
+    seconds: float | None = None
+    """How long it took; not part of the result."""
 
 
 class Store:

@@ -1,4 +1,4 @@
-"""Vowpal Wabbit as a rival: multiclass data played as a bandit with ``--cbify``, on the same rounds as everyone.
+"""Vowpal Wabbit as a rival: multiclass data played as a bandit with ``--cbify``, on the same rounds as all players.
 
 One line per round, ``LABEL | f0:… f1:…``, with labels 1…K and five significant digits. Feature names are not bare
 integers, which Vowpal Wabbit takes as raw indices that collide with its per-action offsets. The rows bring their own
@@ -24,9 +24,8 @@ from onebit.extras import require_extra
 from onebit.import_paths import import_path_of
 from onebit.inputs import Integers
 
-FAMILY = "VW"
-DEFAULT = "--epsilon 0.05"
-"""What one gets without tuning: this exploration, the default learning rate."""
+_FAMILY = "VW"
+DEFAULT = "--epsilon 0.05"  # what one gets without tuning: this exploration, the default learning rate
 LEARNING_RATES = ("0.1", "0.5", "2")  # its default, a fifth of it and four times it
 # One or two of every way in which it can explore; where costs of −1 and 0 instead of 0 and 1 help, with those.
 EXPLORATIONS = (
@@ -47,23 +46,21 @@ _AVERAGE_LOSS = re.compile(r"^average loss = (\S+)", re.MULTILINE)
 
 
 class PlayedRounds(NamedTuple):
-    """What Vowpal Wabbit did."""
+    """The positions of the labels that Vowpal Wabbit named, and the seconds of the whole command."""
 
     guesses: Integers
-    """Positions of the labels it named, from 0."""
     seconds: float
-    """The whole command: its start-up and the reading of its text are in it."""
 
 
 class VowpalWabbit(Player):
     """One setting of Vowpal Wabbit: options such as `DEFAULT`, and the version that plays, by default the installed."""
 
-    note = f"{FAMILY}'s time has its start-up and the reading of its text in it"
+    note = f"{_FAMILY}'s time has its start-up and the reading of its text in it"
 
     def __init__(self, options: str, version: str | None = None) -> None:
         self.options = options
         self.version = require() if version is None else version
-        self.family = None if options == DEFAULT else FAMILY
+        self.family = None if options == DEFAULT else _FAMILY
 
     @property
     def spec(self) -> Spec:
@@ -73,7 +70,7 @@ class VowpalWabbit(Player):
     @property
     def title(self) -> str:
         """The options; the default is called so."""
-        return f"{FAMILY} default" if self.options == DEFAULT else f"{FAMILY} {self.options}"
+        return f"{_FAMILY} default" if self.options == DEFAULT else f"{_FAMILY} {self.options}"
 
     def code(self) -> set[str]:
         """Return this module alone: it does not depend on our learners' code, and its grid is slow to play."""
@@ -125,7 +122,7 @@ def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers, patienc
     seconds = time.perf_counter() - start
     if run.returncode != 0 or not predictions.exists():
         last_line = [line for line in run.stderr.splitlines() if line.strip()][-1:] or ["nothing"]
-        raise RuntimeError(f"{name} stopped with status {run.returncode}; it said: {last_line[0]}")
+        raise RuntimeError(f"{name} stopped with status {run.returncode}; its last line: {last_line[0]}")
     guesses = read_predictions(predictions, len(y))
     check_loss(run.stderr, int(np.count_nonzero(guesses != y)), len(y))
     return PlayedRounds(guesses, seconds)

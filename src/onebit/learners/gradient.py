@@ -53,7 +53,7 @@ class Scratch(NamedTuple):
 
 
 @jit_inline
-def guess_highest(scratch: Scratch, _settings: Any) -> int:
+def _guess_highest(scratch: Scratch, _settings: Any) -> int:
     """Return the label with the highest score, and explore nothing."""
     return highest(scratch.scores)
 
@@ -67,7 +67,7 @@ class GradientState(State):
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"weights": ("", "class")})
     per_class = "scores", "soft", "gains", "propensities"
 
-    mix: ClassVar[Callable[..., int]] = staticmethod(guess_highest)
+    mix: ClassVar[Callable[..., int]] = staticmethod(_guess_highest)
     learn: ClassVar[Callable[..., bool]]
     full_information: ClassVar[bool] = False
     divides: ClassVar[bool] = False

@@ -144,7 +144,7 @@ def absorb(
     state.steps[label] += 1
     # An inverse with a negative eigenvalue would diverge: each step along it multiplies the error.
     if not is_sound or width > _STEEP or state.steps[label] >= max(_FEWEST_STEPS, 2 * x.shape[0]):
-        factorise(state, label, image, numbers.regularization)
+        _factorise(state, label, image, numbers.regularization)
 
 
 @jit_inline
@@ -186,7 +186,7 @@ def _add_products(state: Regressions, label: int, x: Floats, width: float, image
 
 
 @jit_internal
-def factorise(state: Regressions, label: int, scratch: Floats, regularization: float) -> None:
+def _factorise(state: Regressions, label: int, scratch: Floats, regularization: float) -> None:
     """Recompute a class's A⁻¹ and A⁻¹b."""
     noise = _NOISE
     # No eigenvalue of A⁻¹ is above 1/λ: where one seems to be, it comes from a pivot of mere rounding.

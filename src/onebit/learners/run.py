@@ -34,7 +34,7 @@ from onebit.machine_memory import claim_memory
 
 _FLOAT64 = np.dtype(np.float64)
 _LEAST_PROPENSITY = 2.0**-1000  # the reciprocal of less may overflow
-LET_IT_JOIN = "list it in classes=, or let it join a run that has begun: add_class"
+_LET_IT_JOIN = "list it in classes=, or let it join a run that has begun: add_class"
 """What to do about a label that is not among the classes."""
 
 
@@ -208,7 +208,7 @@ def allowed_positions(learner: "Learner", among: Any) -> Integers:
             f"among must list some of the {len(learner.classes_)} classes; got {len(labels)} labels. Name each label "
             "once"
         )
-    return np.unique(encode_labels(labels, learner.classes_, "among", LET_IT_JOIN))
+    return np.unique(encode_labels(labels, learner.classes_, "among", _LET_IT_JOIN))
 
 
 def codes_of(learner: "Learner", labels: npt.NDArray[Any], n_features: int, name: str, given: Any) -> Integers:
@@ -220,7 +220,7 @@ def codes_of(learner: "Learner", labels: npt.NDArray[Any], n_features: int, name
         met = infer_classes(labels)
         if (is_new := positions(met, learner.classes_) < 0).any():
             join(learner, met[is_new].tolist())
-    return encode_labels(labels, learner.classes_, name, LET_IT_JOIN)
+    return encode_labels(labels, learner.classes_, name, _LET_IT_JOIN)
 
 
 def join(learner: "Learner", labels: list[Any]) -> None:

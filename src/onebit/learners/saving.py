@@ -43,8 +43,8 @@ VERSION = 1
 """Format version: raised when an older onebit could no longer read what this one writes."""
 CHECKSUM = 32
 """Bytes of the checksum; written as hexadecimal digits at the end of the file."""
-COUNTS = ("n_rounds_", "n_mistakes_", "n_updates_", "n_uniform_guesses_")
-OURS = "onebit.learners"
+_COUNTS = ("n_rounds_", "n_mistakes_", "n_updates_", "n_uniform_guesses_")
+_OURS = "onebit.learners"
 """The package whose learners are always trusted."""
 _KEPT = ("feature_names_in_",)  # attributes of our own learners beside settings, counts, state and tickets
 # Attributes that are rebuilt on loading, or saved under a name of their own.
@@ -59,7 +59,7 @@ _REBUILT = {
     "_in_force",
     "_max_open_tickets",
 } | {
-    *COUNTS,
+    *_COUNTS,
     "classes_",
     "n_features_in_",
 }
@@ -115,11 +115,11 @@ def _describe_learner(learner: "Learner") -> tuple[dict[str, Any], Arrays]:
     """Return the header, and the arrays by name."""
     values: list[Any] = []
     settings, cls = learner.get_params(deep=False), type(learner)
-    is_ours = cls.__module__.startswith(f"{OURS}.")
+    is_ours = cls.__module__.startswith(f"{_OURS}.")
     header: dict[str, Any] = {
         "onebit": "model",
         "version": VERSION,
-        "learner": f"{OURS}:{cls.__name__}" if is_ours else import_path_of(cls),
+        "learner": f"{_OURS}:{cls.__name__}" if is_ours else import_path_of(cls),
         "settings": _described("the setting", settings, values),
         "max_open_tickets": learner.max_open_tickets,
     }
@@ -133,7 +133,7 @@ def _describe_learner(learner: "Learner") -> tuple[dict[str, Any], Arrays]:
             "n_features": learner.n_features_in_,
             "labels": _described("the", {"classes": learner.classes_}, values)["classes"],
             "seed": learner._key,
-            "counts": {name: int(getattr(learner, name)) for name in COUNTS},
+            "counts": {name: int(getattr(learner, name)) for name in _COUNTS},
             "own": _described("what it keeps as", own, values),
             "runs": [],
         }
@@ -253,7 +253,7 @@ def from_bytes(content: bytes, name: Any, trusted: Iterable[Any] = ()) -> "Learn
 
 def _known() -> dict[str, Any]:
     """Return what is always trusted: our kernels and learners, by import path."""
-    learners: Any = sys.modules[OURS]
+    learners: Any = sys.modules[_OURS]
     ours: dict[str, Any] = {}
     for module, base in ((kernels, Kernel), (learners, learners.Learner)):
         for name, thing in vars(module).items():
@@ -296,7 +296,7 @@ def _read_parts(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Ar
 
 def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: Trusted, size: int) -> "Learner":
     values = [array for name, array in arrays.items() if name.startswith("values/")]
-    learners: Any = sys.modules[OURS]
+    learners: Any = sys.modules[_OURS]
     cls = trusted.find(header["learner"])
     if not (isinstance(cls, type) and issubclass(cls, learners.Learner)):
         raise ValueError(f"{header['learner']} is no learner")
@@ -317,7 +317,7 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: Trusted, size: int
 def _put_back(learner: "Learner", header: dict[str, Any], arrays: Arrays, labels: Any, size: int) -> None:
     """Restore the saved state and the open tickets in a learner."""
     n_features = check_integer("n_features", header["n_features"], low=1)
-    counts = {name: check_integer(name, header["counts"][name], low=0, high=MAX_SEED // 2) for name in COUNTS}
+    counts = {name: check_integer(name, header["counts"][name], low=0, high=MAX_SEED // 2) for name in _COUNTS}
     of_state, of_tickets = _part(arrays, "state"), _part(arrays, "tickets")
     # Every state but `ByHand` has an array as wide as the features: a small file cannot need a large state.
     if n_features > size and of_state:
@@ -341,7 +341,7 @@ def _part(arrays: Arrays, folder: str) -> Arrays:
 
 def _give_own(learner: "Learner", own: dict[str, Any]) -> None:
     """Restore a learner's other attributes; ours keep the feature names and what they declare."""
-    if type(learner).__module__.startswith(f"{OURS}."):
+    if type(learner).__module__.startswith(f"{_OURS}."):
         if "feature_names_in_" in own and np.shape(own["feature_names_in_"]) != (learner.n_features_in_,):
             raise ValueError(f"it gives the learner {', '.join(own)}, which do not fit")
         learner._take_back({name: own.pop(name) for name in list(own) if name not in _KEPT})

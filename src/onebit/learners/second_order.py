@@ -157,7 +157,7 @@ def _learns(rule: JointRule, form: Form) -> Callable[..., bool]:
 
 
 @cache
-def joint_algorithm(rule: JointRule, form: Form) -> Algorithm:
+def _joint_algorithm(rule: JointRule, form: Form) -> Algorithm:
     """Return the algorithm of a rule in a form."""
     learn, chance = _learns(rule, form), rule.chance
 
@@ -195,7 +195,7 @@ class JointState(State):
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
         """Return the rule's algorithm; rows are already dense."""
-        return joint_algorithm(self.rule, self.form)
+        return _joint_algorithm(self.rule, self.form)
 
     def check_arrays(self, arrays: Any) -> None:
         """Raise if A is below its start, or a sum is negative."""

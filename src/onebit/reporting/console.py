@@ -48,10 +48,7 @@ def print_table(console: Console, table: Table) -> None:
 
 @contextmanager
 def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar with the time left; call the function it yields with how much is done, and of how much.
-
-    Warnings meant for users (`UserWarning`) are shown above it, as one line each.
-    """
+    """Show a bar with the time left, and warnings for users above it; call what it yields with (done, total)."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),

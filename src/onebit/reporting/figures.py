@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -52,15 +53,17 @@ _LOOKS: dict[Any, Any] = {
 }
 
 
+_MULTIPLES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+_FINE_MULTIPLES = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
+
+
 class Drawing(NamedTuple):
     """A figure that is to be drawn."""
 
-    name: str
-    """Of its files, such as "figure_4a"."""
+    name: str  # of its files, such as "figure_4a"
     title: str
     caption: str
-    draw: Callable[[], Figure]
-    """Called when its turn comes: a drawn figure takes megabytes."""
+    draw: Callable[[], Figure]  # called when its turn comes: a drawn figure takes megabytes
 
 
 def looks() -> AbstractContextManager[None]:
@@ -96,18 +99,39 @@ def log_count_axis(axis: Axis, every: int = 1) -> None:
     axis.set_major_formatter(FuncFormatter(written))
 
 
-def count_multiples(axis: Axis, ticks: Sequence[float]) -> None:
-    """Let a logarithmic axis that has its limits count multiples, at those of the ticks that are in sight."""
+def count_multiples(axis: Axis) -> None:
+    """Let a logarithmic axis that has its limits count multiples: more of them where it spans a decade or less."""
     low, high = axis.get_view_interval()
+    ticks = _MULTIPLES if high > 12.0 * low else _FINE_MULTIPLES
     axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
 
 
+def count_percent(axis: Axis, ticks: Sequence[float] | None = None) -> None:
+    """Let an axis of shares count per cent, at these ticks."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
+    if ticks is not None:
+        axis.set_major_locator(FixedLocator(ticks))
+
+
+def name_rows(axes: Axes, names: Sequence[str], **looks: Any) -> None:
+    """Write a name beside every row of a figure, the first on top."""
+    axes.set_yticks(range(len(names)), list(names), **looks)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+
+
+def legend_below(figure: Figure, handles: Sequence[Artist], n_columns: int, **looks: Any) -> None:
+    """Put a legend below all panels."""
+    figure.legend(handles=list(handles), loc="outside lower center", ncols=n_columns, **{"columnspacing": 1.2, **looks})
+
+
 def draw_mean(axes: Axes, rounds: Any, mean: Any, error: Any, color: str, dashes: Dashes) -> None:
     """Draw a mean curve with a band of ± 1 standard error."""
     axes.fill_between(rounds, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
-    # In front of everyone's band and of published curves.
+    # In front of all bands and of published curves.
     axes.plot(rounds, mean, color=color, linestyle=dashes, zorder=3)
 
 
@@ -139,11 +163,7 @@ def draw_files(drawings: Sequence[Drawing], folder: Path) -> list[FigureFile]:
 
 
 def spread(heights: list[float], gap: float) -> list[float]:
-    """Return increasing heights between 0 and 1 moved apart to at least `gap`; beyond 1 only if they do not fit.
-
-    >>> spread([0.0, 0.0, 0.5, 1.0, 1.0], 0.1)
-    [0.0, 0.1, 0.5, 0.9, 1.0]
-    """
+    """Return increasing heights between 0 and 1 moved apart to at least `gap`; beyond 1 only if they do not fit."""
     places = list(heights)
     for i in range(1, len(places)):
         places[i] = max(places[i], places[i - 1] + gap)

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 INK = "#222222"  # nearly black: softer than black on white
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5539", INK)
 """Okabe and Ito's palette, which the colour-blind can tell apart; its yellow (too pale for lines) replaced by brown."""
-Dashes = tuple[float, Sequence[float]]
-"""Offset, and lengths of strokes and gaps in line widths."""
+Dashes = tuple[float, Sequence[float]]  # offset, and lengths of strokes and gaps in line widths
 
 
 class Look(NamedTuple):
@@ -30,15 +29,13 @@ class Look(NamedTuple):
     color: str
     dashes: Dashes
     marker: str
-    fill: str
-    """Of its marker: its colour, or white."""
+    fill: str  # of its marker: its colour, or white
 
 
 class Shown(NamedTuple):
     """A player that is to be drawn."""
 
-    title: str
-    """What it is called in this figure."""
+    title: str  # what it is called in this figure
     written: str
     """What it is: a learner as Python writes it, such as "Banditron(exploration=0.02)", or a rival's own name."""
     full_information: bool = False
@@ -75,15 +72,10 @@ _RUNGS_OF_DEFAULT = round(3 * math.log10(0.05))
 
 
 def looks_of(players: Iterable[Shown]) -> dict[str, Look]:
-    """Return everyone's look, by title; no two have the same colour and dashes, nor the same colour and marker.
+    """Return all looks, by title; no two have the same colour and dashes, nor the same colour and marker.
 
     A look depends on what a learner is, never on its place. Only where two want the same dashes does the later in the
     alphabet take the next free ones. Up to 18 settings of one learner look different.
-
-    >>> alone = looks_of([Shown("mine", "BanditSVM()")])["mine"]
-    >>> others = looks_of([Shown("a", "Banditron()"), Shown("b", "BanditSVM(kernel=None)"), Shown("c", "BanditSVM()")])
-    >>> others["c"] == alone, others["b"].color == alone.color
-    (True, False)
     """
     given: dict[str, Look] = {}
     taken: set[tuple[str, int]] = set()

@@ -38,8 +38,7 @@ class Link(NamedTuple):
 class FigureFile(NamedTuple):
     """A figure that has been drawn and saved."""
 
-    name: str
-    """Of its files, such as "figure_4a"."""
+    name: str  # of its files, such as "figure_4a"
     title: str
     caption: str
     png: Path
@@ -70,11 +69,7 @@ def what_was_run(details: Mapping[str, str]) -> list[Block]:
 
 
 def prose(text: str) -> str:
-    r"""Return plain text as HTML in which no number is broken where its thousands are set apart.
-
-    >>> prose("a < 5 000 000") == "a &lt; 5\N{NO-BREAK SPACE}000\N{NO-BREAK SPACE}000"
-    True
-    """
+    """Return plain text as HTML in which no number is broken where its thousands are set apart."""
     return re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "\N{NO-BREAK SPACE}", in_page(text))
 
 

@@ -26,11 +26,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(inf|nan)", re.IG
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Return a text in which whatever cannot be seen is written as its escape, except characters to keep.
-
-    >>> print(printable("cl\x1b[2Jear\nl\u202etr"))
-    cl\x1b[2Jear\nl\u202etr
-    """
+    """Return a text in which whatever cannot be seen is written as its escape, except characters to keep."""
     # Most names are fine as they are.
     if text.isprintable():
         return text
@@ -46,11 +42,7 @@ def _escaped(letter: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text of at most so many letters: its beginning and its end, which tell files apart.
-
-    >>> shortened("measurements of the year 2019.csv", 16)
-    'measurem…019.csv'
-    """
+    """Return a text of at most so many letters: its beginning and its end, which tell files apart."""
     if len(text) <= most:
         return text
     tail = (most - 1) // 2
@@ -58,29 +50,17 @@ def shortened(text: str, most: int) -> str:
 
 
 def in_figure(text: str, most: int = _FIGURE) -> str:
-    r"""Return a name for matplotlib to draw: short, and never a formula.
-
-    >>> print(in_figure("cost_$5_to_$10"))
-    cost_\$5_to_\$10
-    """
+    """Return a name for matplotlib to draw: short, and never a formula."""
     return shortened(printable(text), most).replace("$", r"\$")
 
 
 def in_page(text: str) -> str:
-    """Return a name, or any plain text, as HTML.
-
-    >>> in_page("<b> & co")
-    '&lt;b&gt; &amp; co'
-    """
+    """Return a name, or any plain text, as HTML."""
     return escape(printable(text))
 
 
 def in_csv(cell: object) -> object:
-    """Return a cell of a CSV table: a text that a spreadsheet would compute gets an apostrophe in front.
-
-    >>> [in_csv(cell) for cell in ("=1+1", "-61.18", -3, "@cmd", "plain")]
-    ["'=1+1", '-61.18', -3, "'@cmd", 'plain']
-    """
+    """Return a cell of a CSV table: a text that a spreadsheet would compute gets an apostrophe in front."""
     if not isinstance(cell, str):
         return cell
     text = printable(cell)
@@ -90,11 +70,7 @@ def in_csv(cell: object) -> object:
 
 
 def in_shell(words: Iterable[str]) -> str:
-    r"""Return a command as one types it.
-
-    >>> print(in_shell(["onebit", "margin", "my data.csv", "bell\x07.csv"]))
-    onebit margin 'my data.csv' $'bell\x07.csv'
-    """
+    """Return a command as one types it."""
     return " ".join(_quoted(word) for word in words)
 
 
@@ -111,23 +87,17 @@ def _quoted(word: str) -> str:
     return f"$'{''.join(pieces)}'"
 
 
-def grouped(number: float, digits: int = 0) -> str:
-    """Return a number with its thousands separated by a space, as in every table, figure and text.
-
-    >>> grouped(5_000_000), grouped(1234.56, 1)
-    ('5 000 000', '1 234.6')
-    """
+def grouped(number: float | None, digits: int = 0) -> str:
+    """Return a number with its thousands separated by a space, as everywhere; nothing for None and NaN."""
+    if number is None or math.isnan(number):
+        return ""
     # As a decimal number is rounded: 7.35 in binary is a little less, and would be 7.3.
     exact = Decimal(repr(float(number))) if digits else number
     return f"{exact:,.{digits}f}".replace(",", " ")
 
 
 def with_error(mean: float, standard_error: float) -> str:
-    """Return a mean with its standard error, or alone where one run leaves the error undefined.
-
-    >>> with_error(1234.4, 5.6), with_error(6.55, 0.47), with_error(1234.0, math.nan)
-    ('1 234 ± 6', '6.6 ± 0.5', '1 234')
-    """
+    """Return a mean with its standard error, or alone where one run leaves the error undefined."""
     if math.isnan(standard_error):
         return grouped(mean)
     # An error below one mistake would read as none.
@@ -143,20 +113,12 @@ def what_means_are(n_runs: int) -> str:
 
 
 def fixed(value: float | None, form: str) -> str:
-    """Return a number in a format, nothing for None and NaN.
-
-    >>> fixed(0.1234, ".2f"), fixed(0.5, ".0%"), fixed(None, ".2f")
-    ('0.12', '50%', '')
-    """
+    """Return a number in a format, nothing for None and NaN."""
     return "" if value is None or math.isnan(value) else f"{value:{form}}"
 
 
 def number(value: float | None) -> str:
-    """Return a number as CSV files hold it: ten digits, nothing for None and NaN.
-
-    >>> number(1 / 3), number(None)
-    ('0.3333333333', '')
-    """
+    """Return a number as CSV files hold it: ten digits, nothing for None and NaN."""
     # Ten digits: more than anyone reads, fewer than differ between machines.
     return fixed(value, ".10g")
 
@@ -189,13 +151,11 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[str | Cell]]
     title: str = ""
-    notes: Sequence[str] = ()
-    """Lines below it."""
+    notes: Sequence[str] = ()  # lines below it
     styles: Sequence[str] = ()
     """Of each column: "name", "number", "remark" or nothing; the first is a name and the others are numbers if not
     given."""
-    sections: Sequence[int] = ()
-    """Rows before which there is a line, on the screen."""
+    sections: Sequence[int] = ()  # rows before which there is a line, on the screen
 
     def filled(self) -> "list[tuple[str, str, list[Cell]]]":
         """Return heading, style and cells of every column in which some cell has something."""

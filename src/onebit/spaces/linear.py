@@ -46,7 +46,7 @@ class LinearSpace(Space):
 
     def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
         """Return a rule's algorithm on dense or on sparse rows."""
-        functions = (score_sparse, step_sparse) if is_sparse else (score_dense, step_dense)
+        functions = (_score_sparse, _step_sparse) if is_sparse else (score_dense, step_dense)
         return rule_algorithm(rule or self.rule, *functions)
 
     def run(self, rows: Rows, y: Integers, start: int, seed: Any, first_round: int, record: Record) -> None:
@@ -123,7 +123,7 @@ def step_dense(state: Weights, X: Floats, t: int, gains: Floats) -> None:
 
 
 @jit_inline
-def score_sparse(state: Any, X: SparseRows, t: int, _kernel: Any, out: Floats) -> int:
+def _score_sparse(state: Any, X: SparseRows, t: int, _kernel: Any, out: Floats) -> int:
     """Write ⟨wᵢ, X[t]⟩ for every class i, added up in the same order as for dense rows: the scores are identical."""
     weights = state.weights
     for i in range(out.shape[0]):
@@ -151,7 +151,7 @@ def _score_sparse_scaled(state: Any, X: SparseRows, t: int, out: Floats) -> int:
 
 
 @jit_inline
-def step_sparse(state: Any, X: SparseRows, t: int, gains: Floats) -> None:
+def _step_sparse(state: Any, X: SparseRows, t: int, gains: Floats) -> None:
     """Add gains[i]·X[t] to the weights of every class i."""
     weights = state.weights
     for entry in range(X.starts[t], X.starts[t + 1]):
@@ -169,4 +169,4 @@ def _mend_rows(state: Weights, rows: Floats, out: Floats) -> None:
 @jit
 def _score_sparse_rows(state: Weights, rows: SparseRows, out: Floats) -> None:
     for t in range(out.shape[0]):
-        score_sparse(state, rows, t, (), out[t])
+        _score_sparse(state, rows, t, (), out[t])

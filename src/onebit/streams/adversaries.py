@@ -45,7 +45,7 @@ __all__ = [
     "proved_margin",
 ]
 
-FEASIBLE_DIRECTIONS = 100_000
+_FEASIBLE_DIRECTIONS = 100_000
 """More take minutes to find and hours to play: time grows with their square."""
 
 # The separators' squared lengths sum to 1 but for rounding.
@@ -299,13 +299,13 @@ def pack_directions(margin: float, n_features: int, directions: int | None = Non
     (15, True)
     """
     most = most_directions(margin, n_features)
-    if directions is None and most > FEASIBLE_DIRECTIONS:
+    if directions is None and most > _FEASIBLE_DIRECTIONS:
         raise ValueError(
             f"directions must be given: Lemma 25 has about 10^{math.log10(most):.1f} of them for margin {margin!r} and "
-            f"n_features {n_features}, too many to build. Pass directions={FEASIBLE_DIRECTIONS} or fewer"
+            f"n_features {n_features}, too many to build. Pass directions={_FEASIBLE_DIRECTIONS} or fewer"
         )
     wanted = most if directions is None else directions
-    n = check_integer("directions", wanted, low=1, high=min(most, FEASIBLE_DIRECTIONS))
+    n = check_integer("directions", wanted, low=1, high=min(most, _FEASIBLE_DIRECTIONS))
     # The lemma's own numbers: an angle of √(40γ) gives ⟨z_i, z_j⟩ ≤ 1 − 8γ.
     z = _spread(n, n_features - 1, math.cos(math.sqrt(40.0 * margin)), check_seed(seed))
     half = np.full((n, 1), 0.5)

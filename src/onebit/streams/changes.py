@@ -19,15 +19,14 @@ import scipy.sparse
 from numpy.random import Generator
 
 from onebit.engine.randomness import change_generator
-from onebit.import_paths import did_you_mean
+from onebit.import_paths import did_you_mean, once, read_setting, read_value
 from onebit.inputs import Integers, check_choice, check_integer, check_number, check_rows, check_seed
 from onebit.labels import check_labels, classes_and_codes
-from onebit.settings_syntax import once, read_setting, read_value
 from onebit.streams.data_set import DataSet, Matrix, as_matrix
 
 _Stream = TypeVar("_Stream", DataSet, tuple[Any, Any])
 KINDS = ("sudden", "gradual")
-WHAT = ("labels", "features")
+_WHAT = ("labels", "features")
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class Drift(Change):
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
-        check_choice("what", self.what, WHAT)
+        check_choice("what", self.what, _WHAT)
         for name, value in (("at", self.at), ("width", self.width)):
             if not isinstance(value, (float, np.floating)):
                 check_integer(name, value, low=1)

@@ -42,7 +42,7 @@ def preprocess(X: Any, method: str, unit_length: bool = False) -> Any:
     check_choice("preprocessing", method, METHODS)
     rows = as_matrix(check_rows(X))
     ready = rows if method == "none" else standardize(rows) if method == "standardize" else standardize_online(rows)
-    return to_unit_length(ready) if unit_length else ready
+    return _to_unit_length(ready) if unit_length else ready
 
 
 def describe_preprocessing(method: str, unit_length: bool, is_sparse: bool) -> str:
@@ -89,7 +89,7 @@ def standardize_online(X: Any) -> Any:
     return out
 
 
-def to_unit_length(X: Any) -> Any:
+def _to_unit_length(X: Any) -> Any:
     """Return rows divided by their length; a row of zeros stays."""
     if not scipy.sparse.issparse(X):
         return unit_rows(X)

@@ -20,7 +20,7 @@ from onebit.engine.randomness import STREAM, philox, to_unit, uniform_label
 from onebit.inputs import Floats, Integers, check_integer, check_number, check_seed
 from onebit.streams.changes import LabelNoise
 
-N_CLASSES, N_WORDS = 9, 400
+N_CLASSES, _N_WORDS = 9, 400
 _CODE_WORDS = 120  # the first words, of which codes are made
 _SHORTEST, _LONGEST = 20, 40  # of a code
 _MISSING = 5  # words of its code that a document lacks
@@ -69,7 +69,7 @@ def syn_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.csr_ar
     starts = np.concatenate([[0], np.cumsum(sizes[y] - _MISSING + _NOISE_WORDS)])
     columns = np.empty(starts[-1], dtype=np.int64)
     _draw_words(seed, codes, sizes, y, columns, starts)
-    return scipy.sparse.csr_array((np.ones(len(columns)), columns, starts), shape=(n, N_WORDS)), y
+    return scipy.sparse.csr_array((np.ones(len(columns)), columns, starts), shape=(n, _N_WORDS)), y
 
 
 def syn_non_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.csr_array, Integers]:
@@ -168,7 +168,7 @@ def _draw_words(seed: int, codes: Integers, sizes: Integers, y: Integers, column
                 columns[at] = codes[y[t], k]
                 at += 1
         words = columns[at : starts[t + 1]]
-        _choose(seed, t, 1 + _MISSING, N_WORDS - _CODE_WORDS, words)
+        _choose(seed, t, 1 + _MISSING, _N_WORDS - _CODE_WORDS, words)
         for k in range(words.shape[0]):
             words[k] += _CODE_WORDS
 

@@ -26,7 +26,7 @@ from onebit.kernels import Multinomial, Polynomial, Rational
 from onebit.theory.exact import Number, check_dense_rows, check_point, to_float
 from onebit.theory.multivariate import Exponents, MultivariatePolynomial, exponents_of_degree, monomial, multinomial
 
-MAX_FEATURES = 1_000_000  # the most coordinates a feature map will list: eight megabytes for a single row
+_MAX_FEATURES = 1_000_000  # the most coordinates a feature map will list: eight megabytes for a single row
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class FeatureMap:
             check_integer("degree", self.degree, low=0)
         elif self.degree is not None and self.degree != self.kernel.degree:
             raise ValueError(f"degree must be left out for {self.kernel!r}, which ends by itself; got {self.degree!r}")
-        if self.n_features > MAX_FEATURES:
+        if self.n_features > _MAX_FEATURES:
             raise ValueError(
                 f"degree {self.last_degree} in n_variables={self.n_variables} makes {self.n_features} features, more "
-                f"than {MAX_FEATURES}; lower the degree"
+                f"than {_MAX_FEATURES}; lower the degree"
             )
 
     @property

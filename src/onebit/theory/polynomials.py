@@ -28,7 +28,7 @@ from onebit.inputs import Floats, Integers, check_integer
 from onebit.theory.exact import Number, check_dense_rows, check_fraction, check_point, check_points, dot
 from onebit.theory.multivariate import MultivariatePolynomial
 
-PRINTED_CONSTANT = 188
+_PRINTED_CONSTANT = 188
 """The constant of Theorem 7's norm bound as printed."""
 SHARPER_CONSTANT = 94
 """The constant that the same proof gives without its slack."""
@@ -243,7 +243,7 @@ class ChebyshevConstruction(HalfspacePolynomial):
         self.r = (2 * halfspaces.n_halfspaces - 1).bit_length()
         self.s = math.isqrt(math.ceil(1 / halfspaces.margin) - 1) + 1
         self.degree_bound = self.r * self.s
-        self.log2_norm_bound = self.log2_norm_bound_with(PRINTED_CONSTANT)
+        self.log2_norm_bound = self.log2_norm_bound_with(_PRINTED_CONSTANT)
 
     def log2_norm_bound_with(self, constant: float) -> float:
         """Return log₂ of (constant·rs)^(rs/2); the constants 94 and 47 are valid too."""

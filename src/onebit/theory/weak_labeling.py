@@ -25,7 +25,7 @@ from onebit.inputs import Floats, check_integer, check_number, check_seed
 from onebit.theory.exact import Number, Objects, Point, check_point, dot, vanishing_weights, whole_multiple
 
 Weights = tuple[Point, ...]
-Choices = tuple[tuple[int, int], ...]
+_Choices = tuple[tuple[int, int], ...]
 
 # The label of the subsets and of the origin, which the other two labels have to beat at the elements.
 _WHOLE = 2
@@ -260,7 +260,7 @@ def solve(problem: WeakLabeling, max_nodes: int | None = None) -> Answer:
         raise ValueError(f"problem must be a WeakLabeling; got {problem!r}")
     if max_nodes is not None:
         check_integer("max_nodes", max_nodes, low=1)
-    stack: list[Choices] = [()]
+    stack: list[_Choices] = [()]
     n_nodes = 0
     while stack:
         if n_nodes == max_nodes:
@@ -279,7 +279,7 @@ def solve(problem: WeakLabeling, max_nodes: int | None = None) -> Answer:
     return Answer(None, n_nodes)
 
 
-def agreeing_weights(problem: WeakLabeling, choices: Choices) -> Weights | None:
+def agreeing_weights(problem: WeakLabeling, choices: _Choices) -> Weights | None:
     """Return weights that agree with every fact "x is i" and let each chosen label win at its fact, or None.
 
     A choice is the index of a fact "x is not i", and the label that beats i there.
@@ -298,7 +298,7 @@ def agreeing_weights(problem: WeakLabeling, choices: Choices) -> Weights | None:
     return tuple(flat[start : start + d] for start in range(0, len(flat), d))
 
 
-def _winners(problem: WeakLabeling, choices: Choices, broken: int) -> list[int]:
+def _winners(problem: WeakLabeling, choices: _Choices, broken: int) -> list[int]:
     named = {fact.label for fact in problem.facts} | {winner for _, winner in choices}
     unnamed = [label for label in range(problem.n_classes) if label not in named]
     return [label for label in sorted([*named, *unnamed[:1]]) if label != problem.facts[broken].label]
@@ -311,7 +311,7 @@ def _first_broken(problem: WeakLabeling, weights: Weights) -> int | None:
     return next((i for i, fact in enumerate(problem.facts) if not fact.allows(scores[i])), None)
 
 
-def _inequalities(problem: WeakLabeling, choices: Choices) -> Objects:
+def _inequalities(problem: WeakLabeling, choices: _Choices) -> Objects:
     """Return one row of whole numbers for each demand that one label beat another: ⟨row, w⟩ > 0 for all w in a row."""
     facts, labels = problem.facts, range(problem.n_classes)
     sure = [(index, fact.label) for index, fact in enumerate(facts) if fact.holds]

@@ -8,7 +8,7 @@ import pytest
 import onebit
 from onebit.experiments.evaluate import Candidate, Evaluation, LoggedRounds, evaluate, logged_rounds, play_with_floor
 from onebit.experiments.evaluate.estimates import METHODS, Expected, estimate, expect, known
-from onebit.experiments.evaluate.figures import draw
+from onebit.experiments.figures import draw_evaluation as draw
 
 K = 3
 

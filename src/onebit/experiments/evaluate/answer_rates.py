@@ -3,7 +3,7 @@
 The check compares the share of answered rounds between labels, and between propensities: two generalised
 Mantel-Haenszel tests at half of `LEVEL` each, with blocks of `_BLOCK` consecutive rounds as strata, so that answers
 that are still to come, or came less often for a while, raise no warning. Groups are merged until each has at least
-`_FEWEST` rounds expected to be answered, and as many not. docs/evaluate.md says what it cannot see.
+`_FEWEST` rounds expected to be answered, and as many not. docs/evaluate.md has what it cannot see.
 
 References
 ----------
@@ -23,8 +23,7 @@ from onebit.reporting.text import grouped
 
 ASSUMPTION = "estimates assume that whether an answer came did not depend on the label that was guessed"
 """The assumption beside every estimate. Bounds do not need it."""
-LEVEL = 0.05
-"""The approximate rate of false warnings."""
+LEVEL = 0.05  # the approximate rate of false warnings
 _EDGES = (0.1, 0.5, 0.9)  # between groups of propensities
 _BLOCK = 50
 _FEWEST = 5.0
@@ -109,7 +108,7 @@ def describe_answers(log: LoggedRounds) -> str:
     known = log.answers[log.is_answered]
     if (known == known[0]).all():
         only, favoured = ("right", "the log") if known[0] == RIGHT else ("wrong", "the others")
-        parts.append(f"all of them {only}: if only {only} guesses are told, every comparison favours {favoured}")
+        parts.append(f"all of them {only}: if only {only} guesses are answered, every comparison favours {favoured}")
     return "; ".join(parts)
 
 

@@ -34,12 +34,9 @@ from onebit.learners import EpsilonGreedy
 from onebit.reporting.text import grouped
 from onebit.streams.preprocess import preprocess
 
-LEVEL = 0.95
-"""Of the intervals."""
-METHODS = ("IPS", "SNIPS", "DR", "DR+")
-"""The estimates, in the order in which they are shown."""
-FEW_ROUNDS = 5
-"""Estimates from fewer informative rounds than this (an unlikely label was tried) are not reliable."""
+LEVEL = 0.95  # of the intervals
+METHODS = ("IPS", "SNIPS", "DR", "DR+")  # the estimates, as they are shown: the steadiest last
+_FEW_ROUNDS = 5  # estimates from fewer informative rounds than this (an unlikely label was tried) are not reliable
 _QUANTILE = float(norm.ppf(0.5 + LEVEL / 2))
 _STANDARD_ERRORS = 3.0  # by which a mean may miss what it must be
 _ROUNDED = 1e-9  # relative
@@ -111,12 +108,9 @@ class Expected(NamedTuple):
     """What was expected of guesses, round by round, given the rounds before."""
 
     guesses: Integers
-    of_guess: Floats
-    """How likely the guess was to be right."""
-    of_logged: Floats
-    """How likely the logged label was to be right."""
-    squares: Floats
-    """The sum of the squared probabilities of all labels."""
+    of_guess: Floats  # how likely the guess was to be right
+    of_logged: Floats  # how likely the logged label was to be right
+    squares: Floats  # the sum of the squared probabilities of all labels
 
     def at(self, rounds: npt.NDArray[np.bool_]) -> "Expected":
         """Return the same of some rounds only."""
@@ -142,11 +136,9 @@ def expect(log: LoggedRounds, asked: Sequence[Integers]) -> list[Expected]:
             expected = np.ones((stop, n_classes))
         else:
             expected = np.clip(model.score_classes(rows[start:stop]), _LEAST, 1.0)
-        if log.among is not None:
-            for t in range(start, stop):
-                allowed = log.allowed(t)
-                if allowed is not None:
-                    expected[t - start, np.setdiff1d(np.arange(n_classes), allowed)] = 0.0
+        for row, allowed in enumerate(() if log.among is None else log.among[start:stop]):
+            if allowed is not None:
+                expected[row, np.setdiff1d(np.arange(n_classes), allowed)] = 0.0
         expected /= expected.sum(axis=1, keepdims=True)
         squares[start:stop] = np.sum(expected**2, axis=1)
         for found, guesses in zip(chances, wanted, strict=True):
@@ -186,10 +178,7 @@ def known(log: LoggedRounds, guesses: Integers) -> Known:
 
 
 def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
-    """Estimate the share of mistakes of guesses in the answered rounds whose propensity is known.
-
-    Each guess was made before its round's answer, and so was the expectation of how likely it was to be right.
-    """
+    """Estimate the share of mistakes of guesses in the answered rounds whose propensity is known."""
     guesses = expected.guesses
     used = log.is_answered & ~np.isnan(log.propensities)
     n_answered, n_used = int(log.is_answered.sum()), int(used.sum())
@@ -201,8 +190,8 @@ def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
     if hidden:
         message = (
             f"in {grouped(hidden)} rounds the logged label was certain (propensity 1), was wrong, and this learner "
-            "says another: no estimate, only bounds. A log that now and then guesses at random (an exploration floor) "
-            "allows estimates"
+            "guesses another: no estimate, only bounds. A log that now and then guesses at random (an exploration "
+            "floor) allows estimates"
         )
         return Estimates({}, None, (message,))
     drawn = used & ~certain
@@ -222,7 +211,7 @@ def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
         ends = np.array([mistakes, mistakes - spread, mistakes + spread])
         found[method] = Estimate(*(np.clip(ends, n_low, n_high) / n_used).tolist())
     if "SNIPS" not in found:
-        notes += ("SNIPS is not offered: the learner says no label that was drawn",)
+        notes += ("SNIPS is not offered: the learner guesses no label that was drawn",)
     weights = _weights(rounds, int((certain & (guesses == log.guesses)).sum()))
     warnings = _warnings(rounds, weights) + uneven_answers(log)
     if n_used < n_answered:
@@ -239,8 +228,7 @@ class _Drawn(NamedTuple):
     chances: Floats
     expected: Expected
     n_allowed: Integers
-    has_right: Booleans
-    """Whether the right label is known to be among those allowed, without the answer."""
+    has_right: Booleans  # whether the right label is known to be among those allowed, without the answer
 
     @property
     def weights(self) -> Floats:
@@ -374,9 +362,9 @@ def _warnings(rounds: _Drawn, weights: Weights) -> tuple[str, ...]:
             "ever, tries; the estimates do not hold, the bounds do"
         )
     messages.extend(_right_too_often(rounds))
-    if weights.telling < FEW_ROUNDS:
+    if weights.telling < _FEW_ROUNDS:
         messages.append(
-            f"only {weights.telling} rounds in which an unlikely label was tried tell something about it (largest "
+            f"only {weights.telling} rounds in which an unlikely label was tried inform about it (largest "
             f"weight {weights.largest:.3g}, effective sample size {grouped(weights.effective)}): too few for the "
             "estimates to say more than the bounds"
         )

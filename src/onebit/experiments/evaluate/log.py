@@ -3,7 +3,7 @@
 It comes from lists, from a file with named columns, or from a learner that is played with a floor of random guesses.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -21,12 +21,11 @@ from onebit.streams.reading import PLAIN, Reading
 if TYPE_CHECKING:
     from onebit.streams.table import Table
 
-RIGHT, WRONG, UNKNOWN = 1, 0, -1
-"""The answer to a guess in a log."""
+RIGHT, WRONG, UNKNOWN = 1, 0, -1  # the answer to a guess in a log
 _RIGHT_WORDS = ("true", "right", "yes", "1", "1.0")
 _WRONG_WORDS = ("false", "wrong", "no", "0", "0.0")
 _UNKNOWN_WORDS = ("", "none", "null", "nan", "na", "n/a", "unknown", "?")
-_BETWEEN_LABELS = "|"
+_MEANINGS = {"guess": "guesses", "correct": "answers", "propensity": "propensities", "among": "allowed"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +73,6 @@ class LoggedRounds:
         """Whether the answer of each round is known."""
         is_known: npt.NDArray[np.bool_] = self.answers != UNKNOWN
         return is_known
-
-    def allowed(self, t: int) -> Integers | None:
-        """Return the labels that were allowed in a round, as positions, or None if all were."""
-        return None if self.among is None else self.among[t]
 
     @property
     def n_allowed(self) -> Integers:
@@ -137,30 +132,25 @@ def logged_rounds(
     if n == 0:
         raise ValueError(f"{name}: the log has no rounds")
     labels = check_labels(guesses, n, "guesses")
-    allowed = None if among is None else _check_among(among, n)
-    met = [label for each in allowed or () if each is not None for label in each]
-    known = infer_classes(check_labels([*labels.tolist(), *met], n + len(met), "guesses"))
+    guessed = labels.tolist()
+    allowed = [None] * n if among is None else _check_among(among, n)
+    met = [label for each in allowed if each is not None for label in each]
+    known = infer_classes(check_labels([*guessed, *met], n + len(met), "guesses"))
     listed = known if classes is None else check_classes(classes)
     codes = encode_labels(labels, listed, "guesses", "list every label in classes")
-    places: tuple[Integers | None, ...] | None = None
-    if allowed is not None:
-        guessed = labels.tolist()
-        places = tuple(None if each is None else _places(each, listed, t, guessed[t]) for t, each in enumerate(allowed))
-    answers = _check_answers(correct, n)
+    places = [None if each is None else _places(each, listed, t, guessed[t]) for t, each in enumerate(allowed)]
+    answered = _check_length("correct", correct.tolist() if isinstance(correct, np.ndarray) else correct, n)
+    for t, answer in enumerate(answered):
+        if answer is not None and not isinstance(answer, (bool, np.bool_)):
+            raise ValueError(f"correct[{t}] must be True, False, or None where unknown; got {answer!r:.80}")
+    answers = np.array([UNKNOWN if answer is None else int(answer) for answer in answered], dtype=np.int64)
     if not (answers != UNKNOWN).any():
         raise ValueError(
-            f"{name}: correct says nothing of any of the {n} rounds; at least one must be answered, right or wrong"
+            f"{name}: correct is None in all of the {n} rounds; at least one must be answered, right or wrong"
         )
     chances = _check_propensities(propensities, n)
-    return LoggedRounds(name, as_matrix(rows), listed, codes, answers, chances, places, classes is not None)
-
-
-def _check_answers(correct: Any, n: int) -> Integers:
-    listed = _check_length("correct", correct.tolist() if isinstance(correct, np.ndarray) else correct, n)
-    for t, answer in enumerate(listed):
-        if answer is not None and not isinstance(answer, (bool, np.bool_)):
-            raise ValueError(f"correct[{t}] must be True, False, or None where nobody said; got {answer!r:.80}")
-    return np.array([UNKNOWN if answer is None else int(answer) for answer in listed], dtype=np.int64)
+    allowed_in = None if among is None else tuple(places)
+    return LoggedRounds(name, as_matrix(rows), listed, codes, answers, chances, allowed_in, classes is not None)
 
 
 def _check_length(name: str, given: Any, n: int) -> list[Any]:
@@ -221,16 +211,11 @@ class LogColumns(NamedTuple):
     ] = None
 
 
-USUAL = LogColumns()
-"""The usual names."""
+_USUAL = LogColumns()
 
 
 def read_log(
-    path: str | Path,
-    columns: LogColumns = USUAL,
-    *,
-    classes: Sequence[str] | None = None,
-    reading: Reading = PLAIN,
+    path: str | Path, columns: LogColumns = _USUAL, *, classes: Sequence[str] | None = None, reading: Reading = PLAIN
 ) -> LoggedRounds:
     r"""Read a log of rounds from a table: one row a round, in the order in which they were played.
 
@@ -251,7 +236,7 @@ def read_log(
     Examples
     --------
     >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "desk.csv"
+    >>> path = Path(tempfile.mkdtemp()) / "log.csv"
     >>> _ = path.write_text("length,guess,correct,propensity\n3.5,mail,true,0.9\n1.5,phone,false,0.2\n0.5,mail,,0.9\n")
     >>> log = read_log(path)
     >>> log.classes[log.guesses].tolist(), log.answers.tolist(), log.propensities.tolist()
@@ -268,23 +253,42 @@ def read_log(
 def _understand(table: "Table", asked: Reading, columns: LogColumns, classes: Sequence[str] | None) -> LoggedRounds:
     from onebit.streams.columns import read_columns  # needs polars
 
-    guess, correct = _named(table, columns.guess, "--guess"), _named(table, columns.correct, "--correct")
-    propensity = _named_or_usual(table, columns.propensity, "propensity", "--propensity")
-    among = _named_or_usual(table, columns.among, "among", "--among")
-    roles = {"guesses": guess, "answers": correct, "propensities": propensity, "allowed": among}
-    given = {role: place for role, place in roles.items() if place is not None}
-    names = {role: repr(table.names[place]) for role, place in given.items()}
-    if len(set(given.values())) < len(given):
-        named = ", ".join(names.values())
-        raise ValueError(f"{table.path}: a column cannot say two things; guess, correct and the others are {named}")
-    others = [place for role, place in given.items() if role != "guesses"]
+    roles: dict[str, int] = {}
+    for role, name in columns._asdict().items():
+        try:
+            if name is not None:
+                roles[role] = table.position(name)
+            elif role in table.names:
+                roles[role] = table.names.index(role)
+        except ValueError as error:
+            raise ValueError(f"{error}. Name the right one with --{role}") from error
+    names = {_MEANINGS[role]: repr(table.names[place]) for role, place in roles.items()}
+    if len(set(roles.values())) < len(roles):
+        raise ValueError(
+            f"{table.path}: a column cannot mean two things; guess, correct and the others are "
+            f"{', '.join(names.values())}"
+        )
+    others = [place for role, place in roles.items() if role != "guess"]
     found = read_columns(table, asked._replace(drop=(*asked.drop, *others)))
+
+    def cells(role: str, read: Callable[[str], Any]) -> list[Any] | None:
+        """Read the words of a column, if there is one; errors name the cell."""
+        if role not in roles:
+            return None
+        values = []
+        for row, cell in enumerate(table.frame.to_series(roles[role]).to_list()):
+            try:
+                values.append(read("" if cell is None else str(cell).strip()))
+            except ValueError as error:
+                raise ValueError(f"{table.at(row, roles[role])}: is {cell!r}{error}") from error
+        return values
+
     log = logged_rounds(
         found.X,
         np.array([str(label) for label in found.labels.tolist()]),
-        [_answer(table, row, correct, cell) for row, cell in enumerate(_cells(table, correct))],
-        None if propensity is None else _chances(table, propensity),
-        among=None if among is None else [_labels(cell) for cell in _cells(table, among)],
+        cells("correct", _answer),
+        cells("propensity", _chance),
+        among=cells("among", lambda word: [part.strip() for part in word.split("|") if part.strip()] or None),
         classes=classes,
         name=plain_name(table.path),
     )
@@ -292,60 +296,30 @@ def _understand(table: "Table", asked: Reading, columns: LogColumns, classes: Se
     return replace(log, about=tuple((facts | names).items()))
 
 
-def _named(table: "Table", name: str, option: str) -> int:
-    try:
-        return table.position(name)
-    except ValueError as error:
-        raise ValueError(f"{error}. Name the right one with {option}") from error
-
-
-def _named_or_usual(table: "Table", name: str | None, usual: str, option: str) -> int | None:
-    if name is not None:
-        return _named(table, name, option)
-    return table.names.index(usual) if usual in table.names else None
-
-
-def _cells(table: "Table", j: int) -> list[Any]:
-    cells: list[Any] = table.frame.to_series(j).to_list()
-    return cells
-
-
-def _answer(table: "Table", row: int, j: int, cell: Any) -> bool | None:
-    word = "" if cell is None else str(cell).strip().lower()
-    if word in _UNKNOWN_WORDS:
+def _answer(word: str) -> bool | None:
+    if word.lower() in _UNKNOWN_WORDS:
         return None
-    if word not in _RIGHT_WORDS and word not in _WRONG_WORDS:
+    if word.lower() not in _RIGHT_WORDS and word.lower() not in _WRONG_WORDS:
         raise ValueError(
-            f"{table.at(row, j)}: is {cell!r}, which is neither right nor wrong; write true or false (right or wrong, "
-            "yes or no, 1 or 0), and nothing where nobody said"
+            ", which is neither right nor wrong; write true or false (right or wrong, yes or no, 1 or 0), and nothing "
+            "where unknown"
         )
-    return word in _RIGHT_WORDS
+    return word.lower() in _RIGHT_WORDS
 
 
-def _chances(table: "Table", j: int) -> Floats:
-    chances = np.full(table.frame.height, np.nan)
-    for row, cell in enumerate(_cells(table, j)):
-        word = "" if cell is None else str(cell).strip()
-        if word.lower() in _UNKNOWN_WORDS:
-            continue
-        try:
-            chances[row] = float(word.replace(",", "."))
-        except ValueError:
-            chances[row] = np.inf
-        if not 0.0 < chances[row] <= 1.0:
-            raise ValueError(
-                f"{table.at(row, j)}: is {cell!r}; a propensity is above 0 and at most 1: the chance that the guessed "
-                "label had. Leave the cell empty where it is not known"
-            )
-    return chances
-
-
-def _labels(cell: Any) -> list[str] | None:
-    """Return the labels in a cell, or None if all are allowed."""
-    if isinstance(cell, (list, tuple)):
-        return [str(label) for label in cell] or None
-    parts = [] if cell is None else [part.strip() for part in str(cell).split(_BETWEEN_LABELS)]
-    return [part for part in parts if part] or None
+def _chance(word: str) -> float:
+    if word.lower() in _UNKNOWN_WORDS:
+        return np.nan
+    try:
+        chance = float(word.replace(",", "."))
+    except ValueError:
+        chance = np.inf
+    if not 0.0 < chance <= 1.0:
+        raise ValueError(
+            "; a propensity is above 0 and at most 1: the chance that the guessed label had. Leave the cell "
+            "empty where it is not known"
+        )
+    return chance
 
 
 def play_with_floor(

@@ -180,7 +180,7 @@ _GROWING = ("class", "example", "entry", "value", "landmark", "feature")
 GROWING = {name: tuple(axis if axis in _GROWING else "" for axis in axes) for name, axes in _AXES[BankArrays].items()}
 """The axes that can grow, for `State.axes`."""
 
-MOST_LANDMARKS = 300  # a round costs two passes over a matrix of this size
+_MOST_LANDMARKS = 300  # a round costs two passes over a matrix of this size
 _MOST_OF_ROWS = 1 << 18  # classes × features²: the regression on rows is left out where a round would cost more
 _MOST_BESIDE = 200  # features: beyond, the regression on landmarks has a constant beside the similarities, and no row
 # Before anything is known the vote decides.
@@ -201,7 +201,7 @@ def axis_sizes(
     if any(are_linear):
         sizes["weight"] = width
     if has_regressions:
-        n_landmarks, sees_row = min(capacity, MOST_LANDMARKS), width <= _MOST_BESIDE
+        n_landmarks, sees_row = min(capacity, _MOST_LANDMARKS), width <= _MOST_BESIDE
         sizes |= {"seen": width, "landmark": n_landmarks, "feature": n_landmarks + (width if sees_row else 1)}
         sizes |= {"row": width * (sees_row and n_classes * width**2 <= _MOST_OF_ROWS), "mixture": N_MIXED + 2}
     return _NUMBERS | sizes

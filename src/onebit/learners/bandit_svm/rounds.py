@@ -44,7 +44,7 @@ def _clear_row(scratch: BankScratch) -> None:
 
 
 @jit_internal
-def read_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows: Any, t: int) -> int:
+def _read_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows: Any, t: int) -> int:
     """Read row t, scale it and divide it by its length; return READY, FULL for a long row, or UNSCORED.
 
     Dense rows lie one behind the other in their values, and their starts are empty.
@@ -76,7 +76,7 @@ def read_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows: 
 
 
 @jit_internal
-def recall_row(state: BankArrays, scratch: BankScratch, s: int) -> None:
+def _recall_row(state: BankArrays, scratch: BankScratch, s: int) -> None:
     """Make a stored row the current one."""
     _clear_row(scratch)
     n = int(state.examples[bank.N_ENTRIES, s])
@@ -88,7 +88,7 @@ def recall_row(state: BankArrays, scratch: BankScratch, s: int) -> None:
 
 
 @jit_internal
-def write_values(state: BankArrays, scratch: BankScratch, settings: Settings, b: int, size: int) -> None:
+def _write_values(state: BankArrays, scratch: BankScratch, settings: Settings, b: int, size: int) -> None:
     """Write the values of the row at hand with the first stored ones, and with itself, unless they are written."""
     base, flags, lines, products = settings.bases[b], scratch.flags, scratch.lines, scratch.lines[bank.PRODUCTS]
     entries, written = scratch.entries[bank.UNIT], bank.ASKED + scratch.opinions.shape[0] + b
@@ -110,7 +110,7 @@ def write_values(state: BankArrays, scratch: BankScratch, settings: Settings, b:
 
 
 @jit_internal
-def write_scores(
+def _write_scores(
     state: BankArrays, scratch: BankScratch, settings: Settings, k: int, values: Floats, out: Floats
 ) -> None:
     """Write member k's scores of the row at hand, whose kernel values with all stored examples are given."""
@@ -132,12 +132,12 @@ def ask(state: BankArrays, scratch: BankScratch, settings: Settings, first: int,
     for k in range(first, stop):
         b = plan[k, bank.BASE] if k < m else 0
         if k < m and (compares_all or not plan[k, bank.IS_LINEAR]):
-            write_values(state, scratch, settings, b, state.counts[bank.SIZE])
+            _write_values(state, scratch, settings, b, state.counts[bank.SIZE])
         if scratch.flags[bank.ASKED + k]:
             continue
         scratch.flags[bank.ASKED + k] = 1
         if k < m:
-            write_scores(state, scratch, settings, k, scratch.lines[bank.VALUES + b], opinions[k])
+            _write_scores(state, scratch, settings, k, scratch.lines[bank.VALUES + b], opinions[k])
         else:  # the guard
             for e in range(n):
                 raw_unit[e] = scratch.entries[bank.RAW, e]
@@ -154,18 +154,18 @@ def refit(state: BankArrays, scratch: BankScratch, settings: Settings, learns: b
     size, scores, are_finite = state.counts[bank.SIZE], scratch.scores, True
     scratch.unit[:], scratch.nearest[:] = 0.0, 0
     for s in range(size):
-        recall_row(state, scratch, s)
+        _recall_row(state, scratch, s)
         for b in range(settings.bases.shape[0]):
             gram, line = state.grams[b], scratch.lines[bank.VALUES + b]
             if settings.bases[b, bank.CODE] != bank.IN_PYTHON:
-                write_values(state, scratch, settings, b, s)
+                _write_values(state, scratch, settings, b, s)
                 gram[s, s] = scratch.numbers[bank.ITSELF + b]
                 for r in range(s):
                     gram[s, r] = gram[r, s] = line[r]
     for s in range(size if learns else 0):
-        recall_row(state, scratch, s)
+        _recall_row(state, scratch, s)
         for k in range(settings.plan.shape[0]):
-            write_scores(state, scratch, settings, k, state.grams[settings.plan[k, bank.BASE], s], scores)
+            _write_scores(state, scratch, settings, k, state.grams[settings.plan[k, bank.BASE], s], scores)
             for i in range(scores.shape[0]):
                 state.scores[k, i, s] = scores[i]
                 are_finite = are_finite and math.isfinite(scores[i])
@@ -202,7 +202,7 @@ def score_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows:
     are_wide = scratch.lines.shape[1] == capacity and scratch.entries.shape[1] == state.columns.shape[1]
     if not are_wide or scores.shape[0] != state.targets.shape[0]:
         return FULL
-    why = read_row(state, scratch, settings, rows, t)
+    why = _read_row(state, scratch, settings, rows, t)
     if why != READY:
         return why
     length = scratch.numbers[bank.ROW_LENGTH]
@@ -243,7 +243,7 @@ def score_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows:
 
 
 @jit_internal
-def learn_row(
+def _learn_row(
     state: BankArrays, scratch: BankScratch, settings: Settings, label: int, explored: bool, correct: bool, truth: int
 ) -> bool:
     """Learn from the answer about the row at hand, and return whether it was stored."""
@@ -334,7 +334,7 @@ def run(
             label, explored = guesses.choose(scratch, settings, seed, first_round + start + t)
         if task == PLAY:
             correct, truth = label == y[t], y[t] if settings.full_information else -1
-        changed = task in (LEARN, PLAY) and learn_row(state, scratch, settings, label, explored, correct, truth)
+        changed = task in (LEARN, PLAY) and _learn_row(state, scratch, settings, label, explored, correct, truth)
         if task == LEARN:
             return t, why, label, changed
         if task == PLAY:
@@ -353,7 +353,7 @@ def run(
 
 @jit_internal
 def _see_rows(X: Floats, first: int, n_rows: int, scale: Floats, units: Floats, lengths: Floats) -> int:
-    """Write rows, one column each, as `read_row` would; return how many, up to one whose square is lost."""
+    """Write rows, one column each, as `_read_row` would; return how many, up to one whose square is lost."""
     width, n_scaled = units.shape[0], scale.shape[1]
     for r in range(n_rows):
         square = 0.0
@@ -375,7 +375,7 @@ def _see_rows(X: Floats, first: int, n_rows: int, scale: Floats, units: Floats, 
 
 @partial(jit_no_refcount, is_long=True)
 def play_quiet(arrays: Any, X: Floats, y: Integers, leader: Any, columns: Integers, block: Floats) -> int:
-    """Play quiet rounds as `score_row` and `learn_row` would, to the last bit; return how many: the next is not quiet.
+    """Play quiet rounds as `score_row` and `_learn_row` would, to the last bit; return how many: the next is not quiet.
 
     Only the leading member is asked, about a block of rows at a time, by the same operations in the same order; its
     kernel's values must not depend on which of two rows came first. `leader` is its number, with the units, lengths and

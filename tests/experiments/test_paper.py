@@ -4,9 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onebit.experiments import paper
+from onebit.experiments.compare import write_curves
 from onebit.experiments.comparison import Outcome, run_comparison
-from onebit.experiments.reproduce import paper
-from onebit.experiments.reproduce.paper import (
+from onebit.experiments.paper import (
     DATASETS,
     PAPER_ROUNDS,
     STREAMS,
@@ -18,7 +19,6 @@ from onebit.experiments.reproduce.paper import (
     published_learner,
     published_mistakes,
     summarize,
-    write_curves,
     write_summary,
 )
 from onebit.kernels import Custom, Polynomial, Rational
@@ -76,8 +76,9 @@ def published(dataset: str, key: str) -> float:
 
 def test_row_holds_the_numbers_of_the_last_round() -> None:
     row = row_of("weak", "banditron-0.01", [40_000, 40_100, 40_500])
-    assert (row.mean, row.minimum, row.maximum) == (40_200, 40_000, 40_500)
-    assert row.standard_error == pytest.approx(np.std([40_000, 40_100, 40_500], ddof=1) / np.sqrt(3))
+    played = row.outcome
+    assert (played.mean, played.final.min(), played.final.max()) == (40_200, 40_000, 40_500)
+    assert played.standard_error == pytest.approx(np.std([40_000, 40_100, 40_500], ddof=1) / np.sqrt(3))
     assert row.published == published("weak", "banditron-0.01")
 
 
@@ -169,7 +170,7 @@ def test_summary_file_has_the_agreed_columns_and_stable_bytes(tmp_path: Path) ->
 
 def test_curves_file_matches_numpy(tmp_path: Path) -> None:
     played = outcome("strong", "algorithm-1", [100, 150, 211])
-    write_curves([played], tmp_path / "mistakes.csv")
+    write_curves([played], tmp_path / "mistakes.csv", with_ends=True)
     with (tmp_path / "mistakes.csv").open(encoding="utf-8", newline="") as file:
         read = list(csv.DictReader(file))
     assert [int(line["round"]) for line in read] == played.rounds.tolist()
@@ -178,3 +179,21 @@ def test_curves_file_matches_numpy(tmp_path: Path) -> None:
         assert float(line["mean"]) == pytest.approx(sum(column) / 3)
         assert float(line["standard_error"]) == pytest.approx(np.std(column, ddof=1) / 3**0.5)
         assert (int(line["min"]), int(line["max"])) == (min(column), max(column))
+
+
+def test_example_of_published_curves() -> None:
+    _, mistakes = published_curves()["strong", "perceptron-linear"]
+    assert float(mistakes[-1]) == 336.8
+
+
+def test_example_of_published_learner() -> None:
+    assert (published_learner("algorithm-2"), published_learner("multiclass-perceptron")) == (
+        "perceptron-rational",
+        None,
+    )
+
+
+def test_example_of_parameters() -> None:
+    from onebit.learners import Banditron
+
+    assert parameters(Banditron(0.02, classes=3, seed=7)) == "exploration=0.02"

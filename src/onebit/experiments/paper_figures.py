@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
-from onebit.experiments.compare_figures import shown
 from onebit.experiments.comparison import Outcome
 from onebit.experiments.entries import Entry
+from onebit.experiments.figures import shown
+from onebit.experiments.paper import DATASETS, STREAMS, contestants, published_curves, published_learner
 from onebit.experiments.players import build
-from onebit.experiments.reproduce.paper import DATASETS, STREAMS, contestants, published_curves, published_learner
 from onebit.inputs import Floats, Integers
 from onebit.kernels import as_kernel
 from onebit.learners import BanditPerceptron
@@ -36,14 +36,12 @@ _CLASS_TINTS = ("#F7D3BD", "#BFE7DC", "#BFDCEC")
 _CLASS_MARKERS = ("o", "s", "^")
 _DASHED = (0, (4, 3))
 PUBLISHED_COLOR = "#BDBDBD"
-GLANCE = "weak_set_mistakes"
-"""The name of the figure at a glance; the README has it."""
-FIGURE_NUMBERS = {"strong": 4, "weak": 5}
-"""The paper's number of the figure for each data set."""
-REGIONS = {"figure_6": "banditron-0.02", "figure_7": "algorithm-1", "figure_8": "algorithm-2"}
+_GLANCE = "weak_set_mistakes"  # the name of the figure at a glance; the README has it
+_FIGURE_NUMBERS = {"strong": 4, "weak": 5}  # the paper's number of the figure for each data set
+_REGIONS = {"figure_6": "banditron-0.02", "figure_7": "algorithm-1", "figure_8": "algorithm-2"}
 """Whose regions each figure shows, by contestant key."""
 UNCLAIMED = 3
-# Whose curves a linear plot of everyone cannot tell from zero. On the weak set Algorithm 1 has no guarantee.
+# Whose curves a linear plot of all learners cannot show beside zero. On the weak set Algorithm 1 has no guarantee.
 _LOW_ON_WEAK = ("algorithm-2", "algorithm-2-authors", "bandit-svm", "multiclass-perceptron")
 _LOW = {"strong": ("algorithm-1", "algorithm-1-authors", *_LOW_ON_WEAK), "weak": _LOW_ON_WEAK}
 # The order of the labels is that of the ends; Banditron is shown by its best rate.
@@ -72,36 +70,36 @@ _FIGURE_3 = (
 def drawings(outcomes: list[Outcome], seed: int) -> list[Drawing]:
     """Return what to draw: the weak set at a glance, then all figures that the outcomes allow, in the paper's order."""
     listed = []
-    of_set = {name: [outcome for outcome in outcomes if outcome.dataset == name] for name in FIGURE_NUMBERS}
+    of_set = {name: [outcome for outcome in outcomes if outcome.dataset == name] for name in _FIGURE_NUMBERS}
     if weak := of_set["weak"]:
         lines = style.what_lines_are(len(weak[0].mistakes))
         caption = (
             f"Each line is {lines}, both axes are logarithmic, and of Banditron's rates the one with the fewest "
-            "mistakes is shown. Figures 4 and 5 have everyone, beside the paper's own curves."
+            "mistakes is shown. Figures 4 and 5 have all learners, beside the paper's own curves."
         )
         title = f"At a glance: mistakes on the {DATASETS['weak']} set"
-        listed.append(Drawing(GLANCE, title, caption, partial(draw_glance, weak, "weak")))
-    listed.append(Drawing("figure_1", "Figure 1: weakly but not strongly separable", _FIGURE_1, draw_wedges))
+        listed.append(Drawing(_GLANCE, title, caption, partial(draw_glance, weak, "weak")))
+    listed.append(Drawing("figure_1", "Figure 1: weakly but not strongly separable", _FIGURE_1, _draw_wedges))
     listed.append(Drawing("figure_3", "Figure 3: the two data sets", _FIGURE_3, partial(draw_data_sets, seed)))
     for dataset, mine in of_set.items():
         for is_log in (False, True) if mine else ():
-            number = f"{FIGURE_NUMBERS[dataset]}{'b' if is_log else 'a'}"
+            number = f"{_FIGURE_NUMBERS[dataset]}{'b' if is_log else 'a'}"
             axes = "logarithmic axes" if is_log else "linear axes, as in the paper"
             title = f"Figure {number}: mistakes on the {DATASETS[dataset]} set, {axes}"
             caption = curves_caption(mine, dataset, is_log)
             listed.append(Drawing(f"figure_{number}", title, caption, partial(draw_curves, mine, dataset, is_log)))
-    for name, key in REGIONS.items():
+    for name, key in _REGIONS.items():
         if mine := [outcome for outcome in outcomes if outcome.entry.key == key]:
             number = name.removeprefix("figure_")
             title = f"Figure {number}: final decision regions, {mine[0].entry.title}"
-            listed.append(Drawing(name, title, regions_caption(mine), partial(draw_regions, mine, seed)))
+            listed.append(Drawing(name, title, _regions_caption(mine), partial(draw_regions, mine, seed)))
     return listed
 
 
 # Figures 1 and 3.
 
 
-def draw_wedges() -> Figure:
+def _draw_wedges() -> Figure:
     """Draw the 78 points of Figure 1, the three rays where two scores tie, and the circle that holds them."""
     X, y = wedges()
     with style.looks():
@@ -129,8 +127,7 @@ def draw_data_sets(seed: int) -> Figure:
             _as_plane(axes, _DISC)
             axes.set_title(title)
             _scatter(axes, *sample(dataset, _N_SHOWN, seed), s=5)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, markerscale=3)
+        style.legend_below(figure, panels[0].get_legend_handles_labels()[0], 3, markerscale=3)
     return figure
 
 
@@ -164,14 +161,11 @@ def _scatter(axes: Axes, X: Floats, y: Integers, **looks: Any) -> None:
 
 
 class _Line(NamedTuple):
-    """One line of a figure, ours or the paper's."""
-
-    who: Entry
+    entry: Entry
     rounds: Floats
     mean: Floats
     error: Floats
-    look: Look | None = None
-    """None for a published line, which is grey."""
+    look: Look | None = None  # None for a published line, which is grey
 
     @property
     def top(self) -> float:
@@ -197,14 +191,9 @@ def curves_caption(outcomes: list[Outcome], dataset: str, is_log: bool) -> str:
 
 
 def draw_curves(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
-    """Draw the mistakes of all entries on a data set, beside the published curves.
-
-    The linear figure has two panels: the paper's own range, in which the best learners look like zero, and below it the
-    bottom of that plot, enlarged until they can be seen. The legend has the order in which the lines end; the published
-    curves are grey, behind ours. Bands are ± 1 standard error.
-    """
+    """Draw the mistakes of all entries on a data set, beside the published curves."""
     lines = _lines(outcomes, dataset, is_log)
-    low = [line for line in lines if line.who.key in _LOW[dataset]]
+    low = [line for line in lines if line.entry.key in _LOW[dataset]]
     with style.looks():
         if is_log:
             figure, panels = style.new_figure(1, 1, 7.2)
@@ -221,12 +210,12 @@ def draw_curves(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
                 style.count_axis(axes.yaxis)
                 axes.set_title(title, loc="left")
         handles = [
-            Line2D([], [], color=line.look.color, linestyle=line.look.dashes, label=line.who.shown)
+            Line2D([], [], color=line.look.color, linestyle=line.look.dashes, label=line.entry.shown)
             for line in sorted(lines, key=lambda line: -line.mean[-1])
             if line.look is not None
         ]
         if len(handles) < len(lines):
-            title = f"published (paper, Fig. {FIGURE_NUMBERS[dataset]})"
+            title = f"published (paper, Fig. {_FIGURE_NUMBERS[dataset]})"
             handles.append(Line2D([], [], color=PUBLISHED_COLOR, linewidth=3.2, label=title))
         figure.legend(handles=handles, loc="outside lower left", ncols=2, columnspacing=1.0, fontsize=10)
     return figure
@@ -235,9 +224,9 @@ def draw_curves(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
 def draw_glance(outcomes: list[Outcome], dataset: str) -> Figure:
     """Draw one line of each kind, with its name and its mistakes where it ends."""
     ours = [line for line in _lines(outcomes, dataset, is_log=True) if line.look is not None]
-    banditrons = [line for line in ours if line.who.key.startswith("banditron-")]
+    banditrons = [line for line in ours if line.entry.key.startswith("banditron-")]
     best = sorted(banditrons, key=lambda line: float(line.mean[-1]))[:1]
-    lines = [line for line in ours if line.who.key in _AT_A_GLANCE] + best
+    lines = [line for line in ours if line.entry.key in _AT_A_GLANCE] + best
     with style.looks():
         figure, (axes,) = style.new_figure(1, 1, 4.6)
         _plot(axes, lines)
@@ -255,8 +244,8 @@ def _label_ends(axes: Axes, lines: list[_Line]) -> None:
         assert line.look is not None
         piece: dict[str, Any] = {"color": line.look.color, "linestyle": line.look.dashes, "clip_on": False}
         axes.plot([1.015, 1.065], [place, place], transform=axes.transAxes, **piece)
-        prefix, end = "told the label: " if line.who.full_information else "", float(line.mean[-1])
-        text = f"{line.who.title}\n{prefix}{grouped(end, 1 if end < 10 else 0)} mistakes"
+        prefix, end = "told the label: " if line.entry.full_information else "", float(line.mean[-1])
+        text = f"{line.entry.title}\n{prefix}{grouped(end, 1 if end < 10 else 0)} mistakes"
         axes.text(1.08, place, text, transform=axes.transAxes, va="center", fontsize=11, linespacing=1.1)
 
 
@@ -269,12 +258,12 @@ def _lines(outcomes: list[Outcome], dataset: str, is_log: bool) -> list[_Line]:
     for outcome in outcomes:
         if outcome.dataset != dataset:
             continue
-        who, last = outcome.entry, float(outcome.rounds[-1])
+        entry, last = outcome.entry, float(outcome.rounds[-1])
         # A linear plot begins at zero mistakes in round zero, which a logarithmic one cannot show.
         curves = np.array([outcome.rounds, outcome.means, outcome.errors])
         rounds, mean, error = curves if is_log else np.insert(curves, 0, 0.0, axis=1)
-        ours.append(_Line(who, rounds, mean, error, looks[who.title]))
-        name = published_learner(who.key)
+        ours.append(_Line(entry, rounds, mean, error, looks[entry.title]))
+        name = published_learner(entry.key)
         if name is None or name in published:
             continue
         rounds, mistakes = published_curves()[dataset, name]
@@ -282,7 +271,7 @@ def _lines(outcomes: list[Outcome], dataset: str, is_log: bool) -> list[_Line]:
         xs = np.append(rounds[inside], min(last, float(rounds[-1])))
         # Between its points the paper's curve is unknown, so a game that ends before the first is shown without it.
         if last >= rounds[1] and len(xs) > 1:
-            published[name] = _Line(who, xs, np.interp(xs, rounds, mistakes), np.zeros(len(xs)))
+            published[name] = _Line(entry, xs, np.interp(xs, rounds, mistakes), np.zeros(len(xs)))
     return [*published.values(), *ours]
 
 
@@ -314,7 +303,7 @@ def _log_axes(axes: Axes, lines: list[_Line]) -> None:
 # Figures 6 to 8.
 
 
-def regions_caption(outcomes: list[Outcome]) -> str:
+def _regions_caption(outcomes: list[Outcome]) -> str:
     """Return two sentences about one contestant's regions."""
     if _leaves_unclaimed(outcomes[0]):
         rest = "Where it is hatched no class claims the point, and the learner guesses uniformly."
@@ -359,12 +348,7 @@ def regions(outcome: Outcome, X: Floats) -> Integers:
 
 
 def draw_regions(outcomes: list[Outcome], seed: int) -> Figure:
-    """Draw one contestant's regions, a panel for each data set it played.
-
-    The disc of radius 1/√2 is coloured by the guess of the first run, the third feature held at 1/√2. Points where no
-    class has a score of at least 0 are left white and hatched, for the bandit perceptrons only. A sample of the
-    stream lies on top; the dashed rays at ±15° and 180° are where the two best entries of Wx tie.
-    """
+    """Draw one contestant's regions, a panel for each data set it played, the third feature held at 1/√2."""
     with style.looks():
         figure, panels = style.new_figure(1, len(outcomes), 4.7)
         for axes, outcome in zip(panels, outcomes, strict=True):
@@ -382,7 +366,7 @@ def draw_regions(outcomes: list[Outcome], seed: int) -> Figure:
         handles.append(Line2D([], [], color=INK, linestyle=_DASHED, linewidth=1.3, label="true boundary"))
         if _leaves_unclaimed(outcomes[0]):
             handles.append(Patch(facecolor="white", edgecolor="#8C8C8C", hatch="////", label="no class claims it"))
-        figure.legend(handles=handles, loc="outside lower center", ncols=3, columnspacing=1.2)
+        style.legend_below(figure, handles, 3)
     return figure
 
 

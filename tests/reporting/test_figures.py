@@ -7,6 +7,10 @@ from matplotlib.figure import Figure
 from onebit.reporting.figures import Drawing, draw_files, looks, new_figure, save, spread
 
 
+def test_example_of_spread() -> None:
+    assert spread([0.0, 0.0, 0.5, 1.0, 1.0], 0.1) == [0.0, 0.1, 0.5, 0.9, 1.0]
+
+
 def figure_of_a_line() -> Figure:
     with looks():
         figure, (axes,) = new_figure(1, 1, 3.0)

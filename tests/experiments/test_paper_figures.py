@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onebit.experiments import paper_figures
 from onebit.experiments.comparison import Outcome
 from onebit.experiments.entries import Entry
+from onebit.experiments.paper import CITATION, PAPER_ROUNDS, contestants, summarize, write_report
+from onebit.experiments.paper_figures import drawings, sample
 from onebit.experiments.players import build
-from onebit.experiments.reproduce import figures as paper_figures
-from onebit.experiments.reproduce.figures import drawings, sample
-from onebit.experiments.reproduce.paper import CITATION, PAPER_ROUNDS, contestants, summarize, write_report
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
 from onebit.playing import play
@@ -55,7 +55,7 @@ def figures(outcomes: list[Outcome], tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture(scope="module")
 def report(outcomes: list[Outcome], figures: list[FigureFile]) -> str:
     path = figures[0].png.parent / "report.html"
-    write_report(path, outcomes, summarize(outcomes), figures, {"Seeds": "0 to 1", "Note": "a < b & c"})
+    write_report(path, summarize(outcomes), figures, {"Seeds": "0 to 1", "Note": "a < b & c"})
     return path.read_text(encoding="utf-8")
 
 
@@ -89,7 +89,7 @@ def test_drawing_again_gives_the_same_bytes(outcomes: list[Outcome], figures: li
 
 
 def test_package_does_not_load_matplotlib() -> None:
-    code = "import sys, onebit, onebit.experiments.reproduce.paper; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, onebit, onebit.experiments.paper; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -139,7 +139,7 @@ def test_shortest_game_of_one_data_set_can_be_drawn(tmp_path: Path) -> None:
     few = [played("strong", who, 1, 1)[0] for who in contestants()[:3]]
     drawn = draw_files(drawings(few, seed=3), tmp_path / "figures")
     assert [figure.name for figure in drawn] == [f"figure_{name}" for name in ("1", "3", "4a", "4b", "7", "8")]
-    write_report(tmp_path / "report.html", few, summarize(few), drawn, {})
+    write_report(tmp_path / "report.html", summarize(few), drawn, {})
     assert "onebit reproduce --rounds 1 --runs 1" in (tmp_path / "report.html").read_text("utf-8")
 
 
@@ -154,7 +154,7 @@ def test_report_shows_every_figure_and_every_row(
         line = next(line for line in _lines(report, outcome.dataset) if f"<small>{outcome.entry.key}</small>" in line)
         assert html.escape(outcome.entry.shown) in line.replace("<wbr>", "")
         assert html.escape(row.remark) in line.replace("\N{NO-BREAK SPACE}", " ")
-        assert f"{row.minimum:,} to {row.maximum:,}".replace(",", " ") in line
+        assert f"{row.outcome.final.min():,} to {row.outcome.final.max():,}".replace(",", " ") in line
     assert html.escape(CITATION) in report
     assert "cannot be compared" in report
     assert "published</th>" not in report, "a column of dashes is left out"
@@ -186,13 +186,13 @@ def test_report_of_a_full_game_shows_published_numbers_and_ratios(
 ) -> None:
     full = [stretched(outcome) for outcome in outcomes]
     rows = summarize(full)
-    write_report(tmp_path / "report.html", full, rows, figures[:1], {"Command": "onebit reproduce"})
+    write_report(tmp_path / "report.html", rows, figures[:1], {"Command": "onebit reproduce"})
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<pre><code>onebit reproduce</code></pre>" in text
     for row in rows:
         if row.published is not None:
             shown = f"{row.published:,.0f}".replace(",", " ")
-            ratio = f"{row.mean / row.published:.2f}"
+            ratio = f"{row.outcome.mean / row.published:.2f}"
             assert '<th scope="col">published</th>' in text
             assert f'<td class="number">{shown}</td><td class="number">{ratio}</td>' in text
 
@@ -201,7 +201,7 @@ def test_report_is_written_the_same_twice(
     report: str, outcomes: list[Outcome], figures: list[FigureFile], tmp_path: Path
 ) -> None:
     again = tmp_path / "report.html"
-    write_report(again, outcomes, summarize(outcomes), figures, {"Seeds": "0 to 1", "Note": "a < b & c"})
+    write_report(again, summarize(outcomes), figures, {"Seeds": "0 to 1", "Note": "a < b & c"})
     assert again.read_text(encoding="utf-8") == report
 
 

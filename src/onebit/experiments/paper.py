@@ -1,4 +1,4 @@
-"""The paper's experiments: who plays what, the numbers it prints, and our mistakes beside them.
+"""The paper's experiments: which learners play what, the numbers it prints, and our mistakes beside them.
 
 The published numbers are read off the paper's vector figures 4 and 5 (Beygelzimer, Pál, Szörényi, Thiruvenkatachari,
 Wei, Zhang (2019), Bandit multiclass linear classification: efficient algorithms for the separable case, ICML); each
@@ -9,12 +9,12 @@ the difference, taking the authors' runs to spread as ours do; otherwise the dif
 
 import csv
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,12 +30,10 @@ from onebit.streams.sources import Source
 
 DATASETS = {"strong": "strongly separable", "weak": "weakly separable"}
 STREAMS = {"strong": "paper_strong", "weak": "paper_weak"}
-RATES = (0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)
-"""Banditron's exploration rates in the paper."""
+_RATES = (0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)  # Banditron's exploration rates in the paper
 PAPER_ROUNDS, PAPER_RUNS = 5_000_000, 20  # Section 6
 QUICK_ROUNDS, QUICK_RUNS = 100_000, 5  # seconds, and the order of the curves is already that of the full game
-SUMMARY_COLUMNS = ("dataset", "learner", "parameters", "mean", "standard_error", "min", "max", "published", "remark")
-CURVE_COLUMNS = ("dataset", "learner", "round", "mean", "standard_error", "min", "max")
+_SUMMARY_COLUMNS = ("dataset", "learner", "parameters", "mean", "standard_error", "min", "max", "published", "remark")
 _STANDARD_ERRORS = 3.0  # among twenty comparisons a difference of two is no surprise
 _SHARE = 0.05  # what is lost in reading curves off a figure, and a reader would still call the same
 
@@ -59,8 +57,7 @@ EXPLANATIONS: dict[tuple[str, str], str] = {
     ("strong", "algorithm-2-authors"): _NINETEEN,
     ("weak", "algorithm-2"): _SCALING,
     ("weak", "algorithm-2-authors"): _SCALING,
-}
-"""What is known about a difference of more than 5 %, by data set and contestant."""
+}  # what is known about a difference of more than 5 %, by data set and contestant
 _LEARNERS = {
     # The paper has one curve of each algorithm; its authors' program and the printed one are both held against it.
     "algorithm-1": "perceptron-linear",
@@ -68,8 +65,7 @@ _LEARNERS = {
     "algorithm-2": "perceptron-rational",
     "algorithm-2-authors": "perceptron-rational",
 }
-Curve = tuple[Floats, Floats]
-"""Rounds, and mean cumulative mistakes."""
+Curve = tuple[Floats, Floats]  # rounds, and mean cumulative mistakes
 CITATION = (
     "A. Beygelzimer, D. Pál, B. Szörényi, D. Thiruvenkatachari, C.-Y. Wei, C. Zhang (2019). Bandit multiclass linear "
     "classification: efficient algorithms for the separable case. International Conference on Machine Learning (ICML)."
@@ -78,7 +74,7 @@ CITATION = (
 _KINDS = {"agrees": "good", "explained": "known", "unexplained": "bad"}
 _INTRO = (
     "Two streams of three classes, one strongly and one weakly separable, played by the paper's algorithms. A learner "
-    "names a label each round and hears only whether it was right."
+    "names a label each round and learns only whether it was right."
 )
 _MISTAKES = (
     "Mean number of mistakes after the last round ± its standard error (a single run has none), and the least and the "
@@ -102,7 +98,7 @@ def contestants() -> list[Entry]:
         enter(BanditPerceptron(update="authors"), "Algorithm 1, authors' update", "algorithm-1-authors"),
         enter(BanditPerceptron(Rational()), "Algorithm 2", "algorithm-2"),
         enter(BanditPerceptron(Rational(), update="authors"), "Algorithm 2, authors' update", "algorithm-2-authors"),
-        *(enter(Banditron(rate), f"Banditron, ε = {rate:g}", f"banditron-{rate:g}") for rate in RATES),
+        *(enter(Banditron(rate), f"Banditron, ε = {rate:g}", f"banditron-{rate:g}") for rate in _RATES),
         # Ours, on rows as the paper's algorithms get them.
         enter(BanditSVM(scale=None), "BanditSVM (ours)", "bandit-svm"),
         enter(MulticlassPerceptron(), "Multiclass Perceptron", "multiclass-perceptron"),
@@ -126,14 +122,9 @@ def paper_comparison(rounds: int = PAPER_ROUNDS, runs: int = PAPER_RUNS, seed: i
 
 @cache
 def published_curves() -> dict[tuple[str, str], Curve]:
-    """Return the published curves by data set ("strong", "weak") and by the paper's learner.
-
-    >>> rounds, mistakes = published_curves()["strong", "perceptron-linear"]
-    >>> float(mistakes[-1])
-    336.8
-    """
+    """Return the published curves by data set ("strong", "weak") and by the paper's learner."""
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    text = files("onebit.experiments.reproduce").joinpath("published_curves.csv").read_text(encoding="utf-8")
+    text = files("onebit.experiments").joinpath("published_curves.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):
         points.setdefault((row["dataset"], row["learner"]), []).append(
             (float(row["round"]), float(row["mean_mistakes"]))
@@ -142,11 +133,7 @@ def published_curves() -> dict[tuple[str, str], Curve]:
 
 
 def published_learner(key: str) -> str | None:
-    """Return the paper's name of a contestant, or None if the paper has none.
-
-    >>> published_learner("algorithm-2"), published_learner("multiclass-perceptron")
-    ('perceptron-rational', None)
-    """
+    """Return the paper's name of a contestant, or None if the paper has none."""
     name = _LEARNERS.get(key, key)
     return name if any(learner == name for _, learner in published_curves()) else None
 
@@ -157,53 +144,29 @@ def published_mistakes(dataset: str, key: str) -> float | None:
     return None if name is None else float(published_curves()[dataset, name][1][-1])
 
 
-@dataclass(frozen=True)
-class SummaryRow:
+class SummaryRow(NamedTuple):
     """One contestant on one data set, after the last round."""
 
-    dataset: str
-    learner: str
-    """The contestant's key."""
-    parameters: str
-    """Its settings that differ from the defaults."""
-    mean: float
-    standard_error: float
-    """NaN for a single run."""
-    minimum: int
-    maximum: int
-    published: float | None
-    """The paper's number, if it has one for as many rounds."""
+    outcome: Outcome
+    parameters: str  # its settings that differ from the defaults
+    published: float | None  # the paper's number, if it has one for as many rounds
     remark: str
 
 
 def summarize(outcomes: Iterable[Outcome]) -> list[SummaryRow]:
     """Return one row per outcome, in their order."""
-    return [_row(outcome) for outcome in outcomes]
-
-
-def _row(outcome: Outcome) -> SummaryRow:
-    in_paper = published_mistakes(outcome.dataset, outcome.entry.key)
-    is_comparable = int(outcome.rounds[-1]) == PAPER_ROUNDS
-    return SummaryRow(
-        dataset=outcome.dataset,
-        learner=outcome.entry.key,
-        parameters=parameters(build(outcome.entry.spec)),
-        mean=outcome.mean,
-        standard_error=outcome.standard_error,
-        minimum=int(outcome.final.min()),
-        maximum=int(outcome.final.max()),
-        published=in_paper if is_comparable else None,
-        remark=_remark(outcome, in_paper, is_comparable),
-    )
+    rows = []
+    for outcome in outcomes:
+        in_paper = published_mistakes(outcome.dataset, outcome.entry.key)
+        is_comparable = int(outcome.rounds[-1]) == PAPER_ROUNDS
+        remark = _remark(outcome, in_paper, is_comparable)
+        settings = parameters(build(outcome.entry.spec))
+        rows.append(SummaryRow(outcome, settings, in_paper if is_comparable else None, remark))
+    return rows
 
 
 def parameters(learner: Learner) -> str:
-    """Return the settings that differ from the defaults, classes and seed left out.
-
-    >>> from onebit.learners import Banditron
-    >>> parameters(Banditron(0.02, classes=3, seed=7))
-    'exploration=0.02'
-    """
+    """Return the settings that differ from the defaults, classes and seed left out."""
     # The same words as in a constructor call, so that a reader can type them.
     defaults: dict[str, Any] = type(learner)().get_params(deep=False)
     settings: dict[str, Any] = learner.get_params(deep=False)
@@ -245,57 +208,50 @@ def write_summary(rows: Iterable[SummaryRow], path: Path) -> None:
     """Write the table as CSV; the same rows give the same bytes."""
     lines = [
         (
-            *(row.dataset, row.learner, row.parameters, number(row.mean), number(row.standard_error)),
-            *(row.minimum, row.maximum, number(row.published), row.remark),
+            *(outcome.dataset, outcome.entry.key, settings, number(outcome.mean), number(outcome.standard_error)),
+            *(int(outcome.final.min()), int(outcome.final.max()), number(published), remark),
         )
-        for row in rows
+        for outcome, settings, published, remark in rows
     ]
-    write_csv(path, SUMMARY_COLUMNS, lines)
-
-
-def write_curves(outcomes: Iterable[Outcome], path: Path) -> None:
-    """Write every curve as CSV; the same outcomes give the same bytes."""
-    lines: list[tuple[object, ...]] = []
-    for outcome in outcomes:
-        ends = outcome.mistakes.min(axis=0).tolist(), outcome.mistakes.max(axis=0).tolist()
-        curve = zip(outcome.rounds.tolist(), outcome.means, outcome.errors, *ends, strict=True)
-        for t, mean, error, low, high in curve:
-            lines.append((outcome.dataset, outcome.entry.key, t, number(mean), number(error), low, high))
-    write_csv(path, CURVE_COLUMNS, lines)
+    write_csv(path, _SUMMARY_COLUMNS, lines)
 
 
 def summary_table(rows: list[SummaryRow], n_runs: int) -> Table:
     """Return our mistakes beside the published ones, for the screen."""
     lines = [
         [
-            *(row.dataset, row.learner, with_error(row.mean, row.standard_error)),
-            *(grouped(row.minimum), grouped(row.maximum), "" if row.published is None else grouped(row.published)),
+            *(each.dataset, each.entry.key, with_error(each.mean, each.standard_error)),
+            *(grouped(int(each.final.min())), grouped(int(each.final.max())), grouped(published)),
         ]
-        for row in rows
+        for each, _, published, _ in rows
     ]
     columns = ("data", "learner", "mean", "min", "max", "paper")
     return Table(columns, lines, what_means_are(n_runs), styles=("name", "name", *["number"] * 4))
 
 
 def write_report(
-    path: Path, outcomes: list[Outcome], rows: list[SummaryRow], figures: list[FigureFile], details: Mapping[str, str]
+    path: Path, rows: Sequence[SummaryRow], figures: Sequence[FigureFile], details: Mapping[str, str]
 ) -> None:
-    """Write the page: what was run, the table beside the published numbers, every figure, how to run it again.
-
-    The details come after the rounds and runs that are always there; "Command" is what to type to get the same results.
-    """
-    rounds, n_runs = int(outcomes[0].rounds[-1]), len(outcomes[0].mistakes)
+    """Write the page: what was run, the table beside the published numbers, every figure, how to run it again."""
+    rounds, n_runs = int(rows[0].outcome.rounds[-1]), len(rows[0].outcome.mistakes)
     facts = {
         "Rounds": grouped(rounds),
         "Runs": f"{n_runs} of each learner on each data set (the paper: {PAPER_RUNS})",
         "Command": f"onebit reproduce --rounds {rounds} --runs {n_runs}",
     }
     run, listed, _, command = what_was_run({**facts, **details})
-    titles = {outcome.entry.key: outcome.entry.shown for outcome in outcomes}
-    tables = [_table(name, rows, titles) for name in DATASETS if any(row.dataset == name for row in rows)]
+    # Mistakes of a shorter game are not a share of a longer one's: curves flatten.
+    size = "As many rounds as in the paper: the numbers can be compared."
+    if rounds != PAPER_ROUNDS:
+        size = (
+            f"This run has {grouped(rounds)} rounds where the paper has {grouped(PAPER_ROUNDS)}: "
+            "its numbers cannot be compared with the published ones, which are left out of the table."
+        )
+    played = {row.outcome.dataset for row in rows}
+    tables = [_table(name, [row for row in rows if row.outcome.dataset == name]) for name in DATASETS if name in played]
     has_published = any(row.published is not None for row in rows)
     blocks: list[Block] = [
-        *(f"{_INTRO} {_about_size(rounds)}", run, listed),
+        *(f"{_INTRO} {size}", run, listed),
         *section("Mistakes", f"{_MISTAKES} {_VERDICTS}" if has_published else _MISTAKES, *tables),
         *section("Figures", *figures),
         *section("How to reproduce it", command, "The same seed, rounds, runs and version give the same numbers."),
@@ -304,29 +260,18 @@ def write_report(
     write_page(path, "Bandit multiclass linear classification: the experiments, reproduced", blocks)
 
 
-def _about_size(rounds: int) -> str:
-    # Mistakes of a shorter game are not a share of a longer one's: curves flatten.
-    if rounds == PAPER_ROUNDS:
-        return "As many rounds as in the paper: the numbers can be compared."
-    return (
-        f"This run has {grouped(rounds)} rounds where the paper has {grouped(PAPER_ROUNDS)}: "
-        "its numbers cannot be compared with the published ones, which are left out of the table."
-    )
-
-
-def _table(dataset: str, rows: list[SummaryRow], titles: dict[str, str]) -> Table:
+def _table(dataset: str, rows: Sequence[SummaryRow]) -> Table:
     lines: list[list[str | Cell]] = [
         [
-            Cell(titles.get(row.learner, row.learner), small=row.learner),
-            row.parameters,
-            with_error(row.mean, row.standard_error),
-            f"{grouped(row.minimum)} to {grouped(row.maximum)}",
-            "" if row.published is None else grouped(row.published),
-            fixed(row.mean / row.published if row.published else None, ".2f"),
-            Cell(row.remark, next((_KINDS[word] for word in _KINDS if row.remark.startswith(word)), "")),
+            Cell(outcome.entry.shown, small=outcome.entry.key),
+            settings,
+            with_error(outcome.mean, outcome.standard_error),
+            f"{grouped(int(outcome.final.min()))} to {grouped(int(outcome.final.max()))}",
+            grouped(published),
+            fixed(outcome.mean / published if published else None, ".2f"),
+            Cell(remark, next((_KINDS[word] for word in _KINDS if remark.startswith(word)), "")),
         ]
-        for row in rows
-        if row.dataset == dataset
+        for outcome, settings, published, remark in rows
     ]
     columns = ("learner", "settings", "mistakes", "least to most", "published", "ours / published", "remark")
     styles = ("name", "", *["number"] * 4, "remark")

@@ -1,0 +1,348 @@
+"""The figures of comparisons, evaluations and duels; apart from their tables because they need matplotlib."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from onebit.experiments.comparison import Outcome
+from onebit.experiments.duels import DuelRow, short_name
+from onebit.experiments.entries import Entry
+from onebit.experiments.evaluate.answer_rates import ASSUMPTION
+from onebit.experiments.evaluate.estimates import LEVEL, METHODS
+from onebit.experiments.evaluate.replay import Evaluation
+from onebit.reporting import figures as style
+from onebit.reporting.figures import Drawing
+from onebit.reporting.looks import INK, PALETTE, Look, Shown, looks_of
+from onebit.reporting.text import grouped, in_figure
+
+_PANELS = 4  # data sets in one figure of curves
+_LEGEND = 56  # letters that fill a figure: of one name, or of two side by side
+_DATASET = 24  # letters of a data set's name, beside its line or above its panel
+_NAME = 30  # letters of a learner's name beside its row
+_MARKS = {"IPS": ("o", "white"), "SNIPS": ("s", "white"), "DR": ("D", PALETTE[1]), "DR+": ("o", INK)}
+_BAR, _TINT = "#C9DDEB", "#0072B2"
+_HALF = 0.34  # of a bar's height, in rows
+_WIDE = 30.0  # panels whose numbers differ by a larger factor get a logarithmic axis
+
+
+def shown(entry: Entry) -> Shown:
+    """Return the identity of an entry, for its colours."""
+    return Shown(entry.title, entry.written, entry.full_information)
+
+
+def drawings(outcomes: Sequence[Outcome]) -> list[Drawing]:
+    """Return the figures of a comparison: the overview, then curves on every data set, four to a figure."""
+    n_runs = len(outcomes[0].final)
+    has_labels = any(outcome.entry.full_information for outcome in outcomes)
+    bars = "bars are ± 1 standard error" if n_runs > 1 else "a single run has no standard error"
+    caption = (
+        "Mean mistakes of each learner over those of the best with right-or-wrong feedback, one line per data set; "
+        f"{bars}.{' Hollow marks are learners that get the label.' if has_labels else ''}"
+    )
+    listed = [Drawing("overview", "Mistakes relative to the best", caption, partial(draw_overview, outcomes))]
+    caption = f"Each line is {style.what_lines_are(n_runs)}."
+    caption += " Dotted lines are learners that get the label." if has_labels else ""
+    datasets = list(dict.fromkeys(outcome.dataset for outcome in outcomes))
+    for start in range(0, len(datasets), _PANELS):
+        some = datasets[start : start + _PANELS]
+        name, title = f"curves_{start // _PANELS + 1}", f"Mistakes round by round: {', '.join(some)}"
+        listed.append(Drawing(name, title, caption, partial(draw_curves, outcomes, some)))
+    return listed
+
+
+def draw_curves(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> Figure:
+    """Draw cumulative mistakes against rounds, one panel per data set."""
+    n_columns = min(2, len(datasets))
+    n_rows = math.ceil(len(datasets) / n_columns)
+    looks = looks_of(shown(outcome.entry) for outcome in outcomes)
+    handles = _handles(outcomes, lambda title: {"linestyle": looks[title].dashes, "color": looks[title].color})
+    with style.looks():
+        panel_height = 2.5 if n_columns > 1 else 3.6
+        figure, panels = style.new_figure(n_rows, n_columns, panel_height * n_rows + 0.4 + _legend_height(handles))
+        for axes, dataset in zip(panels, datasets, strict=False):
+            _draw_panel(axes, [outcome for outcome in outcomes if outcome.dataset == dataset], looks)
+        # An odd number of data sets leaves a panel over.
+        for axes in panels[len(datasets) :]:
+            axes.set_visible(False)
+        for axes in panels[: len(datasets)][-n_columns:]:
+            axes.set_xlabel("round")
+        for axes in panels[::n_columns]:
+            axes.set_ylabel("mean mistakes so far" if n_columns > 1 else "mean cumulative mistakes")
+        style.legend_below(figure, handles, _legend_columns(handles))
+    return figure
+
+
+def _draw_panel(axes: Axes, outcomes: Sequence[Outcome], looks: Mapping[str, Look]) -> None:
+    for outcome in outcomes:
+        look = looks[outcome.entry.title]
+        # Every curve begins with no mistakes in round 0.
+        rounds, mean, error = (np.insert(curve, 0, 0) for curve in (outcome.rounds, outcome.means, outcome.errors))
+        style.draw_mean(axes, rounds, mean, error, look.color, look.dashes)
+    top = max(np.nansum([outcome.mean, outcome.standard_error]) for outcome in outcomes)
+    axes.set_title(in_figure(outcomes[0].dataset, most=_DATASET), loc="left", fontweight="bold")
+    axes.set_xlim(0, int(outcomes[0].rounds[-1]))
+    axes.set_ylim(0, max(1.0, 1.05 * top))
+    style.count_axis(axes.xaxis, most_ticks=3)
+    style.count_axis(axes.yaxis)
+
+
+def draw_overview(outcomes: Sequence[Outcome]) -> Figure:
+    """Draw the mistakes of every entry on every data set as multiples of the best."""
+    datasets = list(dict.fromkeys(outcome.dataset for outcome in outcomes))
+    looks = looks_of(shown(outcome.entry) for outcome in outcomes)
+    handles = _handles(outcomes, lambda title: {**_marker(looks[title]), "linestyle": ""})
+    with style.looks():
+        figure, (axes,) = style.new_figure(1, 1, 1.3 + 0.42 * len(datasets) + _legend_height(handles))
+        extremes = [1.0]
+        for place, dataset in enumerate(datasets):
+            mine = [outcome for outcome in outcomes if outcome.dataset == dataset]
+            bandits = [outcome for outcome in mine if not outcome.entry.full_information] or mine
+            unit = max(1.0, min(outcome.mean for outcome in bandits))
+            for k, outcome in enumerate(mine):
+                # A perfect game has no place on a logarithmic axis: half a mistake stands for it.
+                ratio, error = max(outcome.mean, 0.5) / unit, outcome.standard_error / unit
+                # Marks a little above and below their line, so that equal ones can both be seen.
+                height = place + 0.5 * ((k + 0.5) / len(mine) - 0.5)
+                ends = max(ratio - error, 1e-3), ratio + error
+                _draw_interval(axes, ends, ratio, height, markersize=6.5, **_marker(looks[outcome.entry.title]))
+                extremes.append(ratio)
+        axes.set_xscale("log")
+        axes.set_xlim(min(extremes) / 1.12, max(extremes) * 1.15)
+        style.count_multiples(axes.xaxis)
+        axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
+        style.name_rows(axes, [in_figure(dataset, most=_DATASET) for dataset in datasets])
+        for edge in range(1, len(datasets)):
+            axes.axhline(edge - 0.5, color="#E6E6E6", linewidth=0.8, zorder=0)
+        axes.set_xlabel("mistakes, relative to the best\nwith right-or-wrong feedback")
+        style.legend_below(figure, handles, _legend_columns(handles))
+    return figure
+
+
+def _marker(look: Look) -> dict[str, Any]:
+    return {"color": look.color, "marker": look.marker, "markerfacecolor": look.fill}
+
+
+def _draw_interval(axes: Axes, ends: tuple[float, float], at: float, height: float, **looks: Any) -> None:
+    axes.plot(ends, [height, height], color=looks["color"], linewidth=1.2, zorder=2)
+    axes.plot([at], [height], linestyle="", zorder=3, **looks)
+
+
+def _handles(outcomes: Sequence[Outcome], looks: Callable[[str], dict[str, Any]]) -> list[Line2D]:
+    """Return one line of a legend for every entry."""
+    titles = {outcome.entry.title: outcome.entry.shown for outcome in outcomes}
+    return [Line2D([], [], label=in_figure(name, most=_LEGEND), **looks(title)) for title, name in titles.items()]
+
+
+def _legend_columns(handles: Sequence[Line2D]) -> int:
+    lengths = [len(str(handle.get_label())) for handle in handles]
+    half = math.ceil(len(lengths) / 2)
+    return 2 if len(lengths) > 1 and max(lengths[:half]) + max(lengths[half:]) <= _LEGEND else 1
+
+
+def _legend_height(handles: Sequence[Line2D]) -> float:
+    return 0.26 * math.ceil(len(handles) / _legend_columns(handles))
+
+
+# Evaluations: what is sure as bars, estimates with their intervals on them.
+
+
+def evaluation_drawings(rows: Sequence[Evaluation]) -> list[Drawing]:
+    """Return the figure of an evaluation."""
+    caption = (
+        "Light bars reach from the mistakes that are surely made to those that are at most made, as a share of the "
+        "answered rounds; the line is what the log itself made."
+    )
+    if _methods(rows):
+        caption += (
+            f" Marks are estimates, with {LEVEL:.0%} intervals; where there are none, nothing can be estimated. "
+            f"{ASSUMPTION.capitalize()}; bounds do not."
+        )
+    title = "Mistakes: what is sure, and what is estimated"
+    return [Drawing("evaluate", title, caption, partial(draw_evaluation, rows))]
+
+
+def _methods(rows: Sequence[Evaluation]) -> list[str]:
+    return [method for method in METHODS if any(method in row.estimates.found for row in rows)]
+
+
+def draw_evaluation(rows: Sequence[Evaluation]) -> Figure:
+    """Draw the bounds and estimates of all learners."""
+    methods, others = _methods(rows), [row for row in rows if not row.is_logged]
+    marks: dict[str, dict[str, Any]] = {
+        method: {
+            "marker": marker,
+            "color": INK if fill == "white" else fill,
+            "markerfacecolor": fill,
+            "markersize": 5.5,
+        }
+        for method, (marker, fill) in _MARKS.items()
+    }
+    logged = rows[0].known.low
+    of_log: dict[str, Any] = {"color": _TINT, "linewidth": 1.4, "linestyle": (0, (5, 2))}
+    with style.looks():
+        height = 1.5 + 0.8 * len(others) + 0.4 * bool(methods) + 0.3 * (len(methods) > 2)
+        figure, (axes,) = style.new_figure(1, 1, height)
+        for place, row in enumerate(others):
+            low, high = row.known.low, row.known.high
+            axes.barh(place, high - low, left=low, height=2 * _HALF, color=_BAR, linewidth=0, zorder=0.5)
+            axes.vlines((low, high), place - _HALF, place + _HALF, color=_TINT, linewidth=1.4, zorder=1.5)
+            for at, method in enumerate(methods):
+                if (found := row.estimates.found.get(method)) is not None:
+                    beside = place + 2 * _HALF * ((at + 0.5) / len(methods) - 0.5)
+                    _draw_interval(axes, (found.low, found.high), found.rate, beside, **marks[method])
+        axes.axvline(logged, zorder=1, **of_log)
+        ends = [logged, *(row.known.low for row in others), *(row.known.high for row in others)]
+        pad = 0.04 * max(max(ends) - min(ends), 0.02)
+        axes.set_xlim(max(0.0, min(ends) - pad) - 0.1 * pad, min(1.0, max(ends) + pad))
+        style.name_rows(axes, [in_figure(row.title, most=_NAME) for row in others])
+        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+        style.count_percent(axes.xaxis)
+        axes.set_xlabel("share of mistakes in the answered rounds")
+        handles = [
+            Patch(color=_BAR, label="surely within"),
+            Line2D([], [], label="the log itself", **of_log),
+            *(Line2D([], [], linewidth=1.2, label=method, **marks[method]) for method in methods),
+        ]
+        style.legend_below(figure, handles, 3, title="\n".join(wrap(ASSUMPTION, 50)) if methods else None)
+    return figure
+
+
+# Duels.
+
+
+def draw_duel(rows: Sequence[DuelRow]) -> Figure:
+    """Return a figure with a panel for each adversary: all learners' mistakes ± 1 standard error, the bound."""
+    _check(rows)
+    # Long names are broken between settings, never within a word.
+    names = {
+        row.learner: "\n".join(wrap(short_name(row.learner), 32, break_long_words=False, break_on_hyphens=False))
+        for row in rows
+    }
+    # As high as their names are, and half a line of air.
+    sizes = np.array([0.5 + len(name.splitlines()) for name in names.values()])
+    heights = dict(zip(names, (np.cumsum(sizes) - sizes / 2.0).tolist(), strict=True))
+    games = list(dict.fromkeys(_game_title(row) for row in rows))
+    with style.looks():
+        figure, panels = style.new_figure(1, len(games), 2.4 + 0.17 * float(sizes.sum()))
+        for axes, game in zip(panels, games, strict=True):
+            _draw_game(axes, [row for row in rows if _game_title(row) == game], heights)
+            axes.set_title(game, fontsize=10)
+            axes.set_yticks(list(heights.values()), [])
+            axes.set_ylim(float(sizes.sum()), 0.0)
+        panels[0].set_yticks(list(heights.values()), list(names.values()), fontsize=10)
+        handles = [
+            Line2D([], [], color=INK, linewidth=1.6, label="lower bound as stated"),
+            Line2D([], [], color=INK, linewidth=1.4, linestyle=(0, (4, 3)), label="what the construction forces"),
+            Line2D([], [], color=INK, marker="o", linestyle="", label="learners it binds"),
+            Line2D([], [], color=INK, marker="o", mfc="w", linestyle="", label="other learners"),
+        ]
+        style.legend_below(figure, handles, 2)
+    return figure
+
+
+def _draw_game(axes: Axes, rows: Sequence[DuelRow], heights: Mapping[str, float]) -> None:
+    looks = _duel_looks(rows)
+    for row in rows:
+        color = looks[row.learner].color
+        height, fill = heights[row.learner], color if row.is_bound else "w"
+        axes.errorbar([row.mean], [height], xerr=[row.standard_error], fmt="o", color=color, mfc=fill, capsize=2)
+    bounds = [
+        (row.lower_bound, row.sharp_lower_bound)
+        for row in rows
+        if row.lower_bound is not None and row.sharp_lower_bound is not None
+    ]
+    # The rows of one game share its bounds.
+    for stated, sharp in bounds[:1]:
+        axes.axvline(stated, color=INK, linewidth=1.6, zorder=1)
+        if sharp > stated:
+            axes.axvline(sharp, color=INK, linewidth=1.4, linestyle=(0, (4, 3)), zorder=1)
+    values = [row.mean for row in rows] + [value for pair in bounds for value in pair]
+    if 0.0 < _WIDE * min(values) < max(values):
+        axes.set_xscale("log")
+        axes.set_xlim(min(values) / 1.6, max(values) * 1.6)
+        style.log_count_axis(axes.xaxis)
+        axes.minorticks_off()
+    else:
+        axes.set_xlim(0.0, 1.15 * max(values))
+        axes.xaxis.set_major_locator(MaxNLocator(2, steps=[1, 2, 2.5, 5, 10]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value % 1 else grouped(value)))
+    axes.set_xlabel("mistakes", fontsize=10)
+    axes.tick_params(axis="x", labelsize=10)
+    axes.tick_params(axis="y", length=0)
+
+
+def _game_title(row: DuelRow) -> str:
+    it = row.challenge
+    binds = it.stated.binds.replace(" ", "\n")
+    size = f"K = {it.n_classes}\nd = {it.n_features}\nR/γ = {grouped(it.radius / it.margin)}"
+    return f"{it.name}:\n{binds}\n{size}\n{grouped(it.rounds)} rounds"
+
+
+def _duel_looks(rows: Sequence[DuelRow]) -> dict[str, Look]:
+    looks = looks_of(Shown(row.learner, row.learner, row.full_information) for row in rows)
+    return {row.learner: looks[row.learner] for row in rows}
+
+
+def draw_growth(rows: Sequence[DuelRow]) -> Figure:
+    """Return a figure of mistakes against the number of features, for Theorem 24's adversary at one margin."""
+    _check(rows)
+    if len({(row.challenge.name, row.challenge.margin) for row in rows}) != 1:
+        raise ValueError("rows must be of one adversary and one margin; pass what duel_by_dimension returns")
+    challenge = rows[0].challenge
+    with style.looks():
+        figure, (axes,) = style.new_figure(1, 1, 6.4)
+        for learner, look in _duel_looks(rows).items():
+            mine = sorted((row for row in rows if row.learner == learner), key=lambda row: row.challenge.n_features)
+            dimensions, means, errors = zip(
+                *((row.challenge.n_features, row.mean, row.standard_error) for row in mine), strict=True
+            )
+            label = short_name(learner)
+            axes.errorbar(dimensions, means, errors, linestyle=look.dashes, markersize=5, label=label, **_marker(look))
+        _draw_growth_bounds(axes, rows)
+        axes.set_yscale("log")
+        # The stated bound starts at 0.1, in two dimensions.
+        axes.set_ylim(bottom=0.05)
+        style.log_count_axis(axes.yaxis)
+        axes.set_xticks(sorted({row.challenge.n_features for row in rows}))
+        axes.set_xlabel("features d")
+        axes.set_ylabel("mistakes")
+        axes.set_title(f"{challenge.name}: mistakes at a margin of {challenge.margin:g}")
+        figure.legend(loc="outside lower left", ncols=1)
+    return figure
+
+
+def _draw_growth_bounds(axes: Axes, rows: Sequence[DuelRow]) -> None:
+    for name, dashes, label in [
+        ("sharp_lower_bound", "--", "forced on ignorant learners by this adversary"),
+        ("lower_bound", ":", "forced on ignorant learners, as stated"),
+    ]:
+        bounds = sorted({(row.challenge.n_features, getattr(row, name)) for row in rows if row.is_bound})
+        if bounds:
+            axes.plot(*zip(*bounds, strict=True), dashes, color=INK, label=label)
+    if len({row.challenge.n_features for row in rows}) == 1:  # then nothing can be seen to depend on d, or not to
+        return
+    # A promise that depends on d is Theorem 21's, far above everything that can be played.
+    flat: dict[float, str] = {}
+    for learner in dict.fromkeys(row.learner for row in rows):
+        promised = {row.upper_bound for row in rows if row.learner == learner}
+        value = promised.pop()
+        if value is not None and not promised:
+            flat.setdefault(value, learner)
+    for value, learner in flat.items():
+        # Not a learner's colour: what is promised lies far above what is played, and should recede.
+        label = f"promised by {short_name(learner)}, in any dimension"
+        axes.axhline(value, linestyle="-.", color="#8C8C8C", label=label)
+
+
+def _check(rows: Sequence[DuelRow]) -> None:
+    if not rows:
+        raise ValueError("rows must hold at least one game; pass what duel or duel_by_dimension returns")
