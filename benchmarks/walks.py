@@ -11,8 +11,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -114,20 +112,33 @@ def serve(folder: Path) -> tuple[Walk, Walk]:
     return serving, deciding
 
 
-def command(*words: str) -> Walk:
-    """Count a whole command."""
-    from onebit.cli import main
+def compare(folder: Path) -> Walk:
+    """Count the games and statistics of two learners on one data set, played in this process."""
+    from onebit.experiments.comparison import Comparison, run_comparison
+    from onebit.experiments.entries import enter
+    from onebit.experiments.statistics import compare, tally
+    from onebit.streams.sources import find_sources
+
+    new_folders = iter([folder / "first", folder / "second"])  # nothing is looked up
 
     def call() -> None:
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            sys.argv = ["onebit", *words]
-            try:
-                main()
-            except SystemExit as end:
-                if end.code:
-                    raise
+        new = next(new_folders)
+        new.mkdir()
+        entries = (enter("BanditPerceptron"), enter("Banditron"))
+        comparison = Comparison(tuple(find_sources(["wine"])), entries, rounds=100, runs=2)
+        outcomes = run_comparison(comparison, new, jobs=1)
+        tally(compare(outcomes, "BanditPerceptron"), "BanditPerceptron")
 
     return Walk().count(call)
+
+
+def evaluate() -> Walk:
+    """Count the evaluation of one learner on a log of 200 rounds."""
+    from onebit.experiments.evaluate import Candidate, evaluate, play_with_floor
+
+    X, y = onebit.streams.paper_strong(rounds=200, seed=1)
+    log = play_with_floor(onebit.BanditPerceptron(classes=9), X, y, floor=0.2)
+    return Walk().count(lambda: evaluate(log, [Candidate("BanditPerceptron", onebit.BanditPerceptron())]))
 
 
 def main_() -> None:
@@ -137,12 +148,15 @@ def main_() -> None:
         folder = Path(name)
         guessing, telling = decide(folder)
         serving, deciding = serve(folder)
+        comparing = compare(folder)
     walks = {
         "play(BanditPerceptron)": play(),
         "Decider.guess": guessing,
         "Decider.tell": telling,
         "one HTTP guess, the server's thread": serving,
         "one HTTP guess, the decider's thread": deciding,
+        "compare wine, two learners": comparing,
+        "evaluate, 200 rounds": evaluate(),
     }
     for walk, counted in walks.items():
         table.add_row(walk, str(len(counted.files)), str(counted.switches))
