@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("starlette")
 from in_process import onebit
 from onebit.cli.serve import PASSWORD_FILE_VARIABLE, _database
-from onebit.decider.calls import LARGEST_BODY, own_learner
-from onebit.decider.client import MOST_AT_ONCE
+from onebit.decider.calls import own_learner
+from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.service.gate import Allowance
 from onebit.service.tokens import add_token, read_tokens

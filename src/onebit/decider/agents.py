@@ -14,8 +14,7 @@ import msgspec
 
 from onebit import __version__
 from onebit.decider import calls
-from onebit.decider.calls import LARGEST_BODY
-from onebit.decider.client import RemoteDecider
+from onebit.decider.client import LARGEST_BODY, RemoteDecider
 from onebit.decider.decider import Decider
 from onebit.decider.tickets import AdvisedError
 

@@ -24,7 +24,6 @@ from onebit.machine_memory import claim_memory
 from onebit.typed_json import parse
 
 MOST_CLASSES = 100_000
-LARGEST_BODY = 4_000_000  # maximum bytes of a request
 MOST_BYTES_A_PAGE = 4 << 20  # maximum bytes of a page of the log, unless a single event is larger
 
 Call = Callable[[Decider], Any]  # A call of a decider with a result of plain JSON values

@@ -33,6 +33,7 @@ from onebit.encoding import record_to_json
 from onebit.inputs import check_integer, check_number
 
 MOST_AT_ONCE = 1_000  # guesses or answers in one request
+LARGEST_BODY = 4_000_000  # bytes of one request
 _PATIENCE = 120.0  # the first guess of a new service may compile for a minute
 _CONNECT_SECONDS = 10.0
 _TRY_AGAIN = (429, 502, 503, 504)

@@ -19,7 +19,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from onebit.decider.calls import LARGEST_BODY
+from onebit.decider.client import LARGEST_BODY
 from onebit.decider.tickets import (
     AdvisedError,
     LogError,
