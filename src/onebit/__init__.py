@@ -91,7 +91,9 @@ _HOMES = {"Client": "decider.client", "Decider": "decider.decider", "Guess": "ga
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: compiled learners take a second to import."""
     if name not in __all__:
-        raise AttributeError(f"module 'onebit' has no attribute {name!r}")
+        from onebit.import_paths import did_you_mean
+
+        raise AttributeError(f"module 'onebit' has no attribute {name!r}{did_you_mean(name, __all__)}")
     if name in ("kernels", "streams"):
         return import_module(f"onebit.{name}")
     found = getattr(import_module(f"onebit.{_HOMES.get(name, 'learners')}"), name)

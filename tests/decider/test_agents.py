@@ -16,8 +16,8 @@ import pytest
 import onebit
 from in_process import onebit as command
 from onebit.decider.agents import VERBS, _error_text, answer, create_server, serve_stdio
-from onebit.decider.calls import LARGEST_BODY, checked
-from onebit.decider.client import RemoteDecider
+from onebit.decider.calls import checked
+from onebit.decider.client import LARGEST_BODY, RemoteDecider
 from onebit.decider.decider import Decider
 from onebit.service.tokens import add_token
 from served import serving_here

@@ -111,7 +111,10 @@ for _ in range(9):
         ({"x": 10**5000}, "column 'x' holds a whole number of 16610 bits"),
         ({"x": Fraction(10**400)}, "column 'x' holds inf"),
         ({"x": np.datetime64("9999999-01-01")}, "column 'x' holds inf"),
-        ({"a": {"x": object()}}, "column 'a.x' holds <object .*, a object; give a number.*kinds={'a.x': 'ignore'}"),
+        (
+            {"a": {"x": object()}},
+            "column 'a.x' holds <object .*, of type object; give a number.*kinds={'a.x': 'ignore'}",
+        ),
         ({"x": 1j}, "column 'x' holds 1j, a complex"),
         ({"x": b"bytes"}, "column 'x' holds b'bytes', a bytes"),
         ({"x": timedelta(1)}, "column 'x' holds .*timedelta"),

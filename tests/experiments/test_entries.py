@@ -75,19 +75,19 @@ def test_entries_of_a_rival(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_rival_is_named_by_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "others.py").write_text(
+    (tmp_path / "two_rivals.py").write_text(
         "from rivals import Coba\n"
         "def two(whole_grid):\n    return [Coba(version='1'), Coba(exploration=0.5, version='1')][: 1 + whole_grid]\n"
         "def absent(whole_grid):\n    raise RuntimeError('it is not installed; install it')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     titles = ["coba default", "coba LinUCBLearner exploration=0.5"]
-    assert [entry.title for entry in rival_entries(["others:two"])] == titles
-    assert [entry.title for entry in rival_entries(["others:two"], whole_grid=False)] == titles[:1]
+    assert [entry.title for entry in rival_entries(["two_rivals:two"])] == titles
+    assert [entry.title for entry in rival_entries(["two_rivals:two"], whole_grid=False)] == titles[:1]
     with pytest.raises(RuntimeError, match="it is not installed"):
-        rival_entries(["others:two", "others:absent"])
-    with pytest.raises(ValueError, match="rival others:three: the module others has no 'three'"):
-        rival_entries(["others:three"])
+        rival_entries(["two_rivals:two", "two_rivals:absent"])
+    with pytest.raises(ValueError, match="rival two_rivals:three: the module two_rivals has no 'three'"):
+        rival_entries(["two_rivals:three"])
 
 
 def test_example_of_parse_player() -> None:

@@ -82,7 +82,7 @@ def test_chances_are_numbers() -> None:
     learner = Unsure(classes=3)
     with pytest.raises(ValueError, match="_choose must return the propensity"):
         learner.guess([1.0, 2.0])
-    with pytest.raises(ValueError, match="_probabilities must return the chance of each class"):
+    with pytest.raises(ValueError, match="_probabilities must return the propensity of each class"):
         learner.guess([1.0, 2.0], among=[0, 1])
     assert not learner._started, "nothing has begun"
 

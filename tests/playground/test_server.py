@@ -10,7 +10,7 @@ import pytest
 
 from in_process import onebit
 from onebit.cli.playground import listen
-from onebit.decider.calls import LARGEST_BODY
+from onebit.decider.client import LARGEST_BODY
 from onebit.extras import EXTRAS
 from onebit.playground import server
 from onebit.playground.server import NoSuchSessionError, Playground, Sessions

@@ -21,8 +21,7 @@ pytest.importorskip("starlette")
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from onebit.decider.calls import LARGEST_BODY
-from onebit.decider.client import Client
+from onebit.decider.client import LARGEST_BODY, Client
 from onebit.decider.decider import Decider
 from onebit.service.tokens import add_token
 from served import Served, serving_here

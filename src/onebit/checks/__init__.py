@@ -42,6 +42,11 @@ def _run(checks: list[Check], subject: Any) -> dict[str, str]:
             check(subject)
         except SkipTest as reason:
             left_out[check.__name__] = str(reason)
+        except AssertionError as error:
+            if str(error):
+                raise
+            promise = inspect.cleandoc(check.__doc__ or "").partition("\n")[0]
+            raise AssertionError(f"{check.__name__} fails for {subject!r:.80}. It checks: {promise}") from error
     return left_out
 
 

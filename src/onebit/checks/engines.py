@@ -121,7 +121,10 @@ def check_scale_does_not_matter(learner: Learner) -> None:
     for power in _EXTREME_POWERS:
         with np.errstate(over="ignore", invalid="ignore"):  # without compilation NumPy warns
             guesses = guesses_of(fresh(learner), np.ldexp(problem.X, power), problem.y, seed=8)
-        assert np.array_equal(guesses, expected), f"features times 2**{power} gave other guesses"
+        assert np.array_equal(guesses, expected), (
+            f"features times 2**{power} gave other guesses: without a kernel a rule may only compare scores, with each "
+            "other and with 0 (see `onebit.spaces.Rule`); one that uses their size is a `State` of its own"
+        )
 
 
 def _layouts(X: Floats) -> Iterator[tuple[str, Any]]:

@@ -1,6 +1,6 @@
 """Calls of a decider as JSON, for the service and for agents: what is asked, checked by msgspec, and what is returned.
 
-A request is a class; its instances are functions of a decider whose results are plain JSON values.
+A request is a class. Those that a decider answers are called with it, and return plain JSON values.
 """
 
 import json
@@ -119,7 +119,11 @@ _Silence = Annotated[
     ),
 ]
 _Floor = Annotated[
-    Any, Meta(description="the least chance of each label, from 0 to 1", extra_json_schema={"type": "number"})
+    Any,
+    Meta(
+        description="the share of guesses drawn uniformly, from 0 to 1",
+        extra_json_schema={"type": "number"},
+    ),
 ]
 _Count = Annotated[Any, Meta(extra_json_schema={"type": "integer"})]
 

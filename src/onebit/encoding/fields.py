@@ -216,8 +216,8 @@ def _plain(name: str, value: Any) -> Any:
         except OverflowError:
             return math.inf  # a fraction of huge integers
     raise ValueError(
-        f"column {shown(name)} holds {brief(value)}, a {type(value).__name__}; give a number, a word, a date, a list "
-        f"of words or of numbers, or a mapping, or leave it out with kinds={{{shown(name)}: 'ignore'}}"
+        f"column {shown(name)} holds {brief(value)}, of type {type(value).__name__}; give a number, a word, a date, a "
+        f"list of words or of numbers, or a mapping, or leave it out with kinds={{{shown(name)}: 'ignore'}}"
     )
 
 

@@ -31,10 +31,8 @@ import numba
 import numpy as np
 from numba.core import config
 from numba.core.caching import InTreeCacheLocator, NullCache, UserProvidedCacheLocator
-from numba.core.registry import CPUDispatcher
 
 from onebit.code_version import ForeignCodeError, made_of, name_of
-from onebit.code_version import is_ours as is_ours
 from onebit.engine.numba_private import numba_cache, rebuilt
 from onebit.files import replace_file
 
@@ -194,7 +192,5 @@ def _remove_unused(folder: Path) -> None:
 
 def keep_on_disk(function: Any) -> Any:
     """Return a compiled function that keeps its code on disk, if all of it is ours."""
-    if isinstance(function, CPUDispatcher):  # not so with the compiler switched off
-        dispatcher: Any = function
-        dispatcher._cache = CodeCache(dispatcher)
+    function._cache = CodeCache(function)
     return function

@@ -62,7 +62,8 @@ class State(ABC):
     settings: Any
     """Named tuple: the numbers that the algorithm's functions are given."""
     scratch: Any
-    """Named tuple: arrays for one round, at least ``scores`` (those the guess was made from) and ``propensities``."""
+    """Named tuple: arrays for one round, at least ``scores`` and ``propensities``. When feedback is late the scores are
+    those of the guess if there is also ``current``, and computed again if not."""
     n_classes: int
 
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})

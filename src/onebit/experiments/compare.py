@@ -112,9 +112,13 @@ def _legend(baseline: str, rows: Sequence[ComparisonRow]) -> list[str]:
     return [
         f"win/loss: fewer/more mistakes than {baseline} in significantly more of the runs, and on average",
         f"p: exact sign test over the runs, Holm-corrected over the table, level {LEVEL:g}",
-        "it speaks of other shuffles of the same rows (of a stream: other draws), not of new data",
+        "the test is about other shuffles of the same rows (of a stream: other draws), not of new data",
         *([too_few] if any(row.verdict == TOO_FEW_RUNS for row in rows) else []),
-        "/ told: mistakes over those of the first learner that is told the label",
+        *(
+            ["/ told: mistakes over those of the first learner that is told the label"]
+            if any(row.ratio is not None for row in rows)
+            else []
+        ),
         *notes,
         *(["a single run has no standard error and no p"] if n_runs == 1 else []),
     ]

@@ -98,8 +98,8 @@ def run(
     play_batch : callable
         A top-level function from a batch to an iterator over `Played`, in the order of the batch's cells.
     jobs : int, optional
-        Number of worker processes; all cores this process may use by default, at most 64 or four per core. With 1,
-        everything is played in this process, to the same results.
+        Number of worker processes; all cores this process may use by default, at most 64, or four
+        per core if that is more. With 1, everything is played in this process, to the same results.
     on_progress : callable, optional
         Called with the number of finished cells and of all cells, at the start and after every cell.
     executor : Executor, optional

@@ -1,4 +1,4 @@
-"""Worker processes on this machine: their pool, their temporary files, and the check that they have the same code.
+"""Worker processes on this machine: their pool, and their temporary files.
 
 Workers and the programs of rivals end with the process that started them. Players write their files into the folder of
 the run, which the parent removes. It holds the lock of that folder: the folder of a killed parent is not locked, and
@@ -143,7 +143,7 @@ def _call(folder: Path | None, function: Callable[..., Returned], *arguments: An
 
 @contextmanager
 def run_folder() -> Iterator[None]:
-    """Own a folder that `batch_folder` makes its folders in, and remove it with all that is in it."""
+    """Create and lock the temporary folder of a run, for `batch_folder`, and remove it at the end."""
     _remove_abandoned()
     with ExitStack() as lock:
         root = _new_root(lock)

@@ -226,7 +226,7 @@ class Learner(run.Classifier):
         """How many open tickets the learner keeps whole, so that `tell` needs only their `id`; 10 000 by default.
 
         When there are more, the oldest expires: `tell` then takes the ticket itself, but not its id. A ticket kept
-        whole takes about 600 bytes and 8 more for every feature and class, an expired one 8.
+        whole takes about 1 000 bytes and 8 more for every feature and class, an expired one 8.
         """
         return self._max_open_tickets
 
@@ -310,8 +310,8 @@ class Learner(run.Classifier):
 
         The file is replaced atomically; if something cannot be saved (ValueError) or written (OSError), an old file
         stays as it was. Labels and settings that are not plain values (an Enum, a function as a kernel) must be
-        importable, and must be named as trusted when the file is loaded. A learner defined by four methods is saved
-        with all its attributes, if these are arrays and plain values.
+        importable, and must be named as trusted when the file is loaded. A learner of your own that is defined by
+        four methods is saved with all its attributes, if these are arrays and plain values.
         """
         save(self, path)
 

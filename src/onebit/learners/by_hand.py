@@ -1,6 +1,6 @@
 """Playing round by round in Python: the same loop, calling `guess` and `tell`.
 
-`ByHand` is the state of a learner defined by four methods, and all attributes of the learner. The methods are:
+`ByHand` is the state of a learner defined by four methods; its content is all attributes of the learner. The methods:
 
 - ``_start()`` checks the settings and forgets everything; `n_features_in_` and `classes_` are known. Copy the settings
   that rounds need: a run uses those that were set when it began.
@@ -14,7 +14,6 @@ Two more are optional: ``_add_class()`` makes room for one more class, which `cl
 """
 
 import copy
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from onebit.learners.base import Learner
 
 
+_ROUNDING = 1e-9  # sums of propensities
 _WITHOUT = {
     "_add_class": "cannot take a new class; give it _add_class, or start a new one",
     "_learn_from_log": "cannot learn from rounds that others played; give it _learn_from_log",
@@ -108,20 +108,25 @@ class ByHand(State):
 
     def guess(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
         """Return the learner's choice."""
-        index, explored, propensity = self._own("_choose")(check_rows(row, "features"), round)
+        chosen = self._own("_choose")(check_rows(row, "features"), round)
+        if not isinstance(chosen, tuple) or len(chosen) != 3:
+            raise ValueError(
+                f"_choose must return a label's position, whether it was explored, its propensity; got {chosen!r}"
+            )
+        index, explored, propensity = chosen
         if not isinstance(index, (int, np.integer)) or not 0 <= index < len(self._learner.classes_):
             raise ValueError(
                 f"_choose must return a position among the {len(self._learner.classes_)} classes; got {index!r}"
             )
-        if not math.isfinite(propensity):
-            raise ValueError(f"_choose must return the propensity of its guess; got {propensity!r}")
+        if not 0.0 < propensity <= 1.0 + _ROUNDING:
+            raise ValueError(f"_choose must return the propensity of its guess, in (0, 1]; got {propensity!r}")
         return int(index), bool(explored), float(propensity), np.empty(0), row
 
     def probabilities(self, row: Rows) -> Floats:
         """Return the learner's probabilities."""
         propensities: Floats = self._own("_probabilities")(check_rows(row, "features"))
-        if not np.isfinite(propensities).all():
-            raise ValueError(f"_probabilities must return the chance of each class; got {propensities!r:.80}")
+        if np.shape(propensities) != (len(self._learner.classes_),) or not np.isfinite(propensities).all():
+            raise ValueError(f"_probabilities must return the propensity of each class; got {propensities!r:.80}")
         return propensities
 
     def guess_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:

@@ -1,7 +1,7 @@
 """Learners that regress "right" or "wrong" on the features, one regression for every class (see `ridge`).
 
-A learner's file has its way to explore: a subclass of `RegressionState` with a compiled function
-``probabilities(scratch, settings)``, which writes the propensity of each label from predictions and their widths.
+A learner's file has its way to explore: a subclass of `RegressionState` whose `probabilities_of` is a
+compiled function ``(scratch, settings)``, which writes the propensity of each label from predictions and their widths.
 """
 
 import math

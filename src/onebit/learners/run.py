@@ -1,7 +1,7 @@
 """The run of a learner, underneath its protocol: how it begins, takes rows and labels, plays streams, and is restored.
 
 A run begins when the number of features and the classes are known, and ends with the next fresh start. The functions
-take the learner, whose lock the caller holds.
+take the learner; `play_stream` and `all_or_nothing` take its lock, for the others the caller holds it.
 """
 
 import copy
@@ -112,8 +112,7 @@ def begin(
 def all_or_nothing(learner: "Learner", fresh: bool = True) -> Iterator[None]:
     """Restore the learner if the block inside is interrupted, by an error or by Ctrl-C.
 
-    If the block starts a new run (`fresh`), the old state is not changed, and need not be copied, unless it is a
-    `ByHand`, which is the learner itself.
+    A fresh run gets a new state, so that the old one needs no copy; that of a `ByHand` does: it is the learner itself.
     """
     with learner._lock:
         before, bookmark = dict(vars(learner)), None

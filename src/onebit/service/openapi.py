@@ -42,7 +42,7 @@ class Route(NamedTuple):
     path: str
     work: Callable[[Any, Request], Awaitable[Response]]  # returns the response for a service and a request
     about: str  # description for the documentation
-    role: str | None = None  # the role that a caller needs
+    role: str | None = None  # the role that a caller needs; None: any token, or none at all if `app` has it as public
     namespace: str | None = None  # the namespace that a caller needs, if there is none in the path
     cost: int = 1  # how much it counts for the caller's rate, if it needs a role; 0 if `work` charges it
     body: Any = None  # type of the request's body

@@ -206,7 +206,7 @@ def _exact_score(value: Value) -> Callable[..., int]:
 
 @jit_inline
 def _filled_score(state: Examples, _X: Floats, _t: int, _parameters: Any, out: Floats) -> int:
-    """Copy the scores that Python has computed, for a kernel that is a Python function."""
+    """Check the scores that Python has computed, for a kernel that is a Python function."""
     return FULL if state.size[0] == state.squares.shape[0] else ready_if_finite(out)
 
 

@@ -23,7 +23,7 @@ class Settings(NamedTuple):
     """The numbers that compiled code needs."""
 
     softness: float  # 1/(2C): what a unit of coefficient may leave of the margin; 0 for a hard margin
-    replays: int  # the most further facts of a class that get a step after a violated one, with a full store
+    replays: int  # when the store is full: how many more facts of a class are revisited after each violated one
     budget: int  # the most examples stored
     guarded: bool  # whether disputed rounds are limited, and classes of which little is known preferred
     mix: float  # the chance of a uniform guess when no class claims x, if not guarded

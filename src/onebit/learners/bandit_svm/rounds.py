@@ -1,12 +1,12 @@
 """What happens in a round: a row is scored, a label is chosen, and the answer is learned from.
 
-A member is sure if nothing productive would be left to learn, were it right. The most trusted member guesses alone
-where it is sure, unless it was often wrong when sure, or the reference is followed; the others are asked only if it was
-wrong. So most rounds of an easy stream need one member. Otherwise all vote, and the regressions may propose another
-label.
+A member is sure if its own label, taken as right, would add no example to what it has learned. The most trusted member
+guesses alone where it is sure, unless it was often wrong when sure, or the reference is followed; the others are asked
+only if it was wrong. So most rounds of an easy stream need one member. Otherwise all vote, and the regressions may
+propose another label.
 
-Python calls one compiled function, `run`, for everything, so everything is compiled once. Rounds in which the leading
-member is sure and right, and nothing is stored or due, are quiet: `play_quiet` plays them in blocks.
+Python calls one compiled function, `run`, for every kind of round, so that it is compiled once. Rounds in which the
+leading member is sure and right, and nothing is stored or due, are quiet: `play_quiet` plays them in blocks.
 """
 
 import math
