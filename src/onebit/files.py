@@ -76,11 +76,14 @@ def make_folder(folder: Path) -> None:
         _sync_folder(each.parent)
 
 
-def make_private(path: Path, *, create: bool = False) -> None:
-    """Make a file readable and writable by its owner only; create an empty one if asked to and there is none."""
-    if create:
-        with suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+def create_private(path: Path) -> None:
+    """Create an empty file that only its owner may read and write, unless there is one."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def make_private(path: Path) -> None:
+    """Make a file readable and writable by its owner only, if it is there."""
     # By its name: closing another descriptor of a file would let go of the locks that this process has on it.
     with suppress(FileNotFoundError, PermissionError):  # another user's file is theirs to close
         mode = os.lstat(path).st_mode

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import stat
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -526,3 +527,19 @@ def test_what_is_nested_too_deep_is_refused_in_words(path: Path, kind: str) -> N
 def test_json_that_is_nested_too_deep_is_refused_in_words() -> None:
     with pytest.raises(ValueError, match="nested too deep"):
         of_json("[" * 200_000)
+
+
+def test_a_file_of_another_program_is_left_as_it_is(tmp_path: Path) -> None:
+    text, database = tmp_path / "notes.txt", tmp_path / "other.sqlite"
+    text.write_text("not a log")
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE t (a)")
+    before = {}
+    for path in (text, database):
+        path.chmod(0o644)
+        before[path] = path.read_bytes(), oct(path.stat().st_mode)
+        for classes in (None, 3):
+            with pytest.raises(LogError, match=r"cannot be used as a log|is another program's SQLite file"):
+                Decider.open(path, classes=classes)
+    assert {path: (path.read_bytes(), oct(path.stat().st_mode)) for path in before} == before
+    assert {path.name.removesuffix(".owner") for path in tmp_path.iterdir()} == {"notes.txt", "other.sqlite"}

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from onebit.decider.log import COLUMNS, FORMAT_VERSION, Batch, EventLog, about_rows, check_version
 from onebit.decider.tickets import LogError, LostEventsError, LostJournalWarning, OwnedError, Owner
-from onebit.files import NO_LINK, is_in_place, make_private, replace_file
+from onebit.files import NO_LINK, create_private, is_in_place, make_private, replace_file
 
 try:
     import fcntl
@@ -148,9 +148,8 @@ class SQLiteLog(EventLog):
 
     def _connect(self, create: bool) -> sqlite3.Connection:
         try:
-            make_private(self._file, create=create)  # SQLite copies the permissions to its other files
-            for suffix in ("-wal", "-shm"):
-                make_private(_beside(self._file, suffix))
+            if create:
+                create_private(self._file)
             return sqlite3.connect(
                 self.path, isolation_level=None, check_same_thread=False, timeout=5.0, cached_statements=2 * _AT_ONCE
             )
@@ -158,27 +157,29 @@ class SQLiteLog(EventLog):
             raise LogError(f"{self.path}: cannot be opened ({error}); is its folder there, may you write?") from error
 
     def _begin(self, about: dict[str, Any] | None) -> None:
-        """Create the tables of a new log, and check that an existing one can be used."""
+        """Create the tables of a new log, or check that there is one; the file of another program is not touched."""
         try:
+            is_empty = not self._fetch("SELECT 1 FROM sqlite_master")
+            ((application,),) = self._fetch("PRAGMA application_id")
+            if is_empty and about is None:
+                raise LogError(
+                    f"{self.path}: there is no decider in it; give its classes to begin one. If there was one, "
+                    f"{self.path}-wal is lost, which has all that came last: put it back, or a backup"
+                )
+            if not is_empty and application != APPLICATION_ID:
+                raise LogError(f"{self.path}: is another program's SQLite file; choose another path")
+            for suffix in ("", "-wal", "-shm"):  # SQLite copies the permissions of the first to files that it makes
+                make_private(_beside(self._file, suffix))
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "cell_size_check = ON"):
                 self._connection.execute(f"PRAGMA {pragma}")
-            if about is not None and not self._fetch("SELECT 1 FROM sqlite_master"):
+            if is_empty:
                 with self._transaction():
                     for statement in _SCHEMA:
                         self._connection.execute(statement)
-                    self._connection.executemany("INSERT INTO about VALUES (?, ?)", about_rows(about))
-            is_empty = not self._fetch("SELECT 1 FROM sqlite_master")
-            ((application,),) = self._fetch("PRAGMA application_id")
+                    self._connection.executemany("INSERT INTO about VALUES (?, ?)", about_rows(about or {}))
             ((version,),) = self._fetch("PRAGMA user_version")
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._unusable(error) from error
-        if is_empty:
-            raise LogError(
-                f"{self.path}: there is no decider in it; give its classes to begin one. If there was one, "
-                f"{self.path}-wal is lost, which has all that came last: put it back, or a backup"
-            )
-        if application != APPLICATION_ID:
-            raise LogError(f"{self.path}: is another program's SQLite file; choose another path")
         check_version(self.path, version)
         self.discard_pending()
         self._identity = _identity(self.path)
