@@ -242,7 +242,7 @@ def test_what_only_describes_a_game_is_no_part_of_it(package: Path, learner: str
     beside = (
         "onebit.bounds",
         "onebit.engine.code_cache",
-        "onebit.exact",
+        "onebit.extras",
         "onebit.experiments.comparison",
         "onebit.reporting",
     )

@@ -32,7 +32,13 @@ _LIBRARIES = ("numpy", "scipy", "numba")  # what learners and streams compute wi
 _DIGITS = 16  # 64 bits of the hash: enough to tell versions of one program apart
 # What onebit's own modules import without any effect on a game: claims about learners, which no learner reads while it
 # plays, the cache of compiled code, and the messages during compilation.
-_BESIDE_THE_GAME = ("onebit.bounds", "onebit.engine.code_cache", "onebit.engine.compile_notice", "onebit.code_version")
+_BESIDE_THE_GAME = (
+    "onebit.bounds",
+    "onebit.engine.code_cache",
+    "onebit.engine.compile_notice",
+    "onebit.code_version",
+    "onebit.extras",
+)
 _INSTALLED = ("site-packages", "dist-packages")
 _STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib"))
 _BUILT_IN = ("builtins", "math", "typing")

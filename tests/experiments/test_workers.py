@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import wait
 from contextlib import suppress
 from functools import partial
 
@@ -13,7 +14,7 @@ import pytest
 from onebit.experiments import Cell, Spec, batches, grid, vowpal_wabbit
 from onebit.experiments.players import play_batch
 from onebit.experiments.run import EnvironmentMismatchError, check_environment, needs_of
-from onebit.experiments.workers import end_with_parent
+from onebit.experiments.workers import LocalProcesses, end_with_parent
 
 SCRIPT = """
 import subprocess
@@ -104,3 +105,21 @@ def test_code_that_is_not_there_is_a_mismatch() -> None:
     needs = needs_of(play_batch, batch)
     with pytest.raises(EnvironmentMismatchError, match="ModuleNotFoundError: No module named 'nowhere'"):
         check_environment(needs._replace(modules=("nowhere",)))
+
+
+def test_a_worker_that_dies_while_it_is_idle_is_replaced() -> None:
+    with LocalProcesses(1) as executor:
+        first = executor.submit(os.getpid).result(60)
+        os.kill(first, signal.SIGKILL)
+        time.sleep(1.0)  # until the pool has noticed
+        second = executor.submit(os.getpid).result(60)
+        assert second != first
+        assert executor.submit(os.getpid).result(60) == second
+
+
+def test_what_follows_goes_to_the_worker_that_was_last_done() -> None:
+    with LocalProcesses(2) as executor:
+        both = [executor.submit(time.sleep, 0.2), executor.submit(time.sleep, 0.2)]
+        wait(both)
+        workers = [executor.submit(os.getpid).result(60) for _ in range(3)]
+        assert len(set(workers)) == 1

@@ -24,3 +24,13 @@ def test_one_row_is_counted_although_ctrl_c_comes_right_after_it(monkeypatch: py
     with pytest.raises(KeyboardInterrupt):
         learner.partial_fit(PROBLEM.X[50:51], PROBLEM.y[50:51])
     assert snapshot(learner) == snapshot(twin)
+
+
+def test_known_labels_are_guessed_among_without_copying_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = onebit.BanditPerceptron(classes="grow")
+    learner.guess([1.0, 2.0], among=["a", "b"])
+    monkeypatch.setattr(type(learner._state), "bookmark", None)
+    assert learner.guess([1.0, 2.0], among=iter(["b"])).label == "b"
+    with pytest.raises(TypeError):
+        learner.guess([1.0, 2.0], among=["c"])
+    assert learner.classes_.tolist() == ["a", "b"]

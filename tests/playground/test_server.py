@@ -220,3 +220,15 @@ def test_sessions_are_bounded_in_number_and_age_and_unguessable() -> None:
     now[0] = 10.5
     assert len(sessions) == 0
     assert all(len(name) >= 20 for name in ids)
+
+
+def test_a_body_that_is_nested_just_too_deep_for_its_error_is_refused(app: Playground) -> None:
+    for depth in range(900, 1000, 5):
+        body = b'{"classes":' + b'{"a":' * depth + b"1" + b"}" * depth + b"}"
+        assert ask(app, "POST", "/api/oracles", body).status == 422
+
+
+def test_half_a_surrogate_is_named(app: Playground) -> None:
+    half = ask(app, "POST", "/api/oracles", b'{"classes":["a","\\ud800"]}')
+    assert half.status == 422
+    assert "half of a pair of surrogates" in half.json["detail"]

@@ -278,6 +278,7 @@ def test_bytes_that_are_no_request(attacked: Attacked) -> None:
         (b"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {400, 401}),
         (b"GET /v1/shop HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {401}),
         (b"GET /v1/shop HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 200_000, {0, 400, 431}),
+        (b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 70_000 + b"\r\nConnection: close\r\n\r\n", {0, 431}),
         (b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", {0, 400, 401, 431}),
         (attacked.get(b"/v1/\0"), {400}),
         (attacked.get(b"/v1/\xff\xfe"), {400}),

@@ -89,6 +89,8 @@ def test_open_tickets_newest_first_and_in_pages(desk: Decider) -> None:
     assert desk.open_tickets(ids[0]) == []
     with pytest.raises(ValueError, match="is no ticket's id"):
         desk.open_tickets("nonsense")
+    with pytest.raises(ValueError, match="is no ticket's id"):
+        desk.open_tickets(1)  # type: ignore[arg-type]
     assert [event.kind for event in desk.look_up(ids[5])] == ["guessed", "feedback"]
     assert [event.ticket for event in desk.look_up("order-5")] == [ids[5], ids[5]]
     assert desk.look_up("nobody's") == []

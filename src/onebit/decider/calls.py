@@ -4,6 +4,7 @@ A request is a class. Those that a decider answers are called with it, and retur
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
@@ -19,9 +20,12 @@ from onebit.decider.tickets import Event, Kind, Ticket
 from onebit.encoding import record_from_json
 from onebit.experiments.entries import kernel_names, parse_player
 from onebit.experiments.players import build
+from onebit.inputs import brief
 from onebit.learners import Learner, all_learners
 from onebit.machine_memory import claim_memory
 from onebit.typed_json import parse
+
+_ITEM = re.compile(r"`\$\[(\d+)\]")  # in an error of msgspec: the item of a list
 
 MOST_CLASSES = 100_000
 MOST_BYTES_A_PAGE = 4 << 20  # maximum bytes of a page of the log, unless a single event is larger
@@ -79,7 +83,8 @@ def _explained(kind: type[Struct], value: Any, strict: bool) -> str:
         except msgspec.ValidationError as error:
             described = [meta.description for meta in getattr(fields[name].type, "__metadata__", ())]
             reason = f"must be {described[-1]}" if described and described[-1] else f"is wrong: {error}"
-            return f"{name} {reason}; got {value[name]!r:.80}"
+            at = _ITEM.search(str(error)) if isinstance(value[name], list) else None
+            return f"{name} {reason}; got {brief(value[name] if at is None else value[name][int(at[1])])}"
     return ""
 
 

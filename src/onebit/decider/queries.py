@@ -79,7 +79,7 @@ def open_tickets(state: State, older_than: str | None, limit: int) -> list[Ticke
     """Return tickets without feedback, newest first; only those before one with a certain id, if given."""
     end = math.inf
     if older_than is not None:
-        number = older_than.partition("-")[0]  # of its guess event
+        number = older_than.partition("-")[0] if isinstance(older_than, str) else ""  # of its guess event
         if not (number.isascii() and number.isdigit() and len(number) < 20):
             raise ValueError(f"ticket {older_than!r:.80} is no ticket's id")
         end = int(number)

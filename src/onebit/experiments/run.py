@@ -249,12 +249,14 @@ class _Schedule:
                 with signals.allowed():
                     n_workers = getattr(self._executor, "n_workers", self._n_jobs)
                 while self._waiting and len(self._playing) < n_workers:
-                    self._submit(self._waiting.popleft())
+                    with signals.allowed():
+                        self._submit(self._waiting.popleft())
                 # Stored while the workers go on.
                 yield from arrived
                 with signals.allowed():
                     done = self._wait()
-                arrived = [result for future in done for result in self._take(future)]
+                in_order = [future for future in self._playing if future in done]
+                arrived = [result for future in in_order for result in self._take(future)]
             yield from arrived
         finally:
             for future in self._playing:

@@ -66,12 +66,19 @@ class LocalProcesses:
         folder = self._folder or _FOLDER.get()
         with _single_threaded_children():
             pool = self._free_pool()
-            future = pool.submit(_call, folder, function, *arguments)
+            try:
+                future = pool.submit(_call, folder, function, *arguments)
+            except BrokenExecutor:  # its worker died while it was idle
+                pool.shutdown()
+                pool = self._new_pool()
+                future = pool.submit(_call, folder, function, *arguments)
             self._pools.append((pool, future))
         return future
 
     def _free_pool(self) -> ProcessPoolExecutor:
-        for at, (pool, last) in enumerate(self._pools):
+        # The latest first: what follows a task often uses what its worker has made for it.
+        for at in reversed(range(len(self._pools))):
+            pool, last = self._pools[at]
             if last.done():
                 del self._pools[at]
                 if last.cancelled() or not isinstance(last.exception(), BrokenExecutor):

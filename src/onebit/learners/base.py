@@ -151,6 +151,8 @@ class Learner(run.Classifier):
                 return self._issue(row, among, features)
             labels = None if among is None else run.check_list("among", among)
             allowed = None if labels is None else labels.tolist()  # the input may be an iterator
+            if self._started and labels is not None and (positions(labels, self.classes_) >= 0).all():
+                return self._issue(row, allowed, features)  # no new label: nothing to undo
             # A refused first guess must not begin a run, and a refused one must not add labels.
             with run.all_or_nothing(self, fresh=False):
                 if labels is not None and run.grows(self):

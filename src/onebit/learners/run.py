@@ -69,9 +69,11 @@ class LearnedArray:
             return self
         arrays = learner.learned() if learner._started else {}
         if self._name not in arrays:
-            settings = "kernel=None" if self._name == "weights" else "a kernel"
-            needed = f" with {settings}" if "kernel" in learner.get_params(deep=False) else ", if it learns any"
-            raise AttributeError(f"{self._attribute} is there once {kind.__name__} has played{needed}")
+            if "kernel" in learner.get_params(deep=False):
+                needed = f" with {'kernel=None' if self._name == 'weights' else 'a kernel'}"
+                raise AttributeError(f"{self._attribute} is there once {kind.__name__} has played{needed}")
+            shown = f"; it has {', '.join(arrays)}" if arrays else ""
+            raise AttributeError(f"{kind.__name__} has not learned {self._attribute}{shown}")
         return arrays[self._name]
 
 

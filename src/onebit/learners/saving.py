@@ -374,7 +374,7 @@ def _unpack_state(state: State, packed: Mapping[str, npt.NDArray[Any]]) -> None:
             if sizes.setdefault(axis, size) != size if axis not in ("", "class") else size != least:
                 raise ValueError(f"{name} has shape {array.shape}, which does not fit the others or {blank.shape}")
             shape.append(max(size, least))
-        array = grown(np.asarray(array, blank.dtype), tuple(shape))
+        array = grown(np.ascontiguousarray(array, blank.dtype), tuple(shape))
         if array.dtype.kind == "i" and array.size and not 0 <= array.min() <= array.max() <= _MOST_COUNT:
             raise ValueError(f"{name} holds a negative or an impossibly large number")
         taken[name] = array

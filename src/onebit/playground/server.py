@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
 from msgspec import Meta, Struct
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
@@ -27,7 +26,18 @@ from onebit.playground.oracle import LONGEST_NAME, MOST_NAMES, Oracle, StaleErro
 from onebit.playground.scenes import DRAWN_LABELS, MOST_POINTS, SCENES, make_scene, scene_from_table
 from onebit.playground.session import LARGEST_GRID, MOST_AT_ONCE, BusyError, Session
 from onebit.reporting.looks import PALETTE
-from onebit.service.gate import PAGE_PARTS, Files, Gate, Headers, Problem, Receive, Scope, Send, check_own_page
+from onebit.service.gate import (
+    PAGE_PARTS,
+    Files,
+    Gate,
+    Headers,
+    Problem,
+    Receive,
+    Scope,
+    Send,
+    check_own_page,
+    problem_of,
+)
 
 PAGE = Path(__file__).parent / "page"
 MOST_SESSIONS, MOST_ORACLES = 12, 12
@@ -201,7 +211,9 @@ class Playground:
             _call("GET", one_oracle, lambda name: oracles.get(name).frame()),
             _call("POST", f"{one_oracle}/answer", self._answer, _OracleAnswer),
         ]
-        self._gate = Gate(Router(routes, redirect_slashes=False), _admit, "onebit.playground", _problem_of)
+        self._gate = Gate(
+            Router(routes, redirect_slashes=False), _admit, "onebit.playground", _problem_of, expected=(BusyError,)
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -287,15 +299,14 @@ def _admit(_scope: Scope, headers: Headers) -> None:
     check_own_page(headers, "the playground")
 
 
-_STATUS = {NoSuchSessionError: 404, StaleError: 409, BusyError: 503, ValueError: 422}
+_STATUS = {NoSuchSessionError: 404, StaleError: 409, BusyError: 503}
 
 
 def _problem_of(error: BaseException) -> Problem:
-    if isinstance(error, Problem):
-        return error
-    if isinstance(error, HTTPException):
-        return Problem(error.status_code, str(error.detail), headers=error.headers)
     for kind, status in _STATUS.items():
         if isinstance(error, kind):
             return Problem(status, str(error))
+    problem = problem_of(error)
+    if problem.status < 500:
+        return problem
     return Problem(500, "something went wrong inside; the terminal that started the playground says what")

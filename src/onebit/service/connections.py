@@ -202,6 +202,11 @@ def _guarded(base: Any, limits: Connections) -> Any:
         def data_received(self, data: bytes) -> None:
             if self._is_refused:
                 return
+            cycle, left = self.cycle, LARGEST_HEAD - self._n_unread
+            expects_head = cycle is None or (cycle.response_complete and not cycle.more_body)
+            if expects_head and len(data) > left and b"\r\n\r\n" not in data[: left + 4]:
+                self._refuse(Problem(431, f"the headers are larger than {LARGEST_HEAD} bytes"))
+                return
             super().data_received(data)
             cycle = self.cycle
             if cycle is not None and not cycle.response_complete:

@@ -263,7 +263,9 @@ class Gate:
         explain: Callable[[BaseException], Problem] = problem_of,
         is_page: Callable[[str], object] = lambda _path: True,
         note: Callable[[Scope, int, float], None] = lambda _scope, _status, _seconds: None,
+        expected: tuple[type[Exception], ...] = (),
     ) -> None:
+        self._expected: tuple[type[BaseException], ...] = (Problem, *expected)  # they are not logged
         self._app, self._admit, self._explain, self._is_page, self._note = app, admit, explain, is_page, note
         self._log = logging.getLogger(log)
         self._n_held = 0  # bytes of large requests in progress
@@ -298,7 +300,7 @@ class Gate:
             await Problem(504, message, "BusyError", 1).response()(scope, receive, send_with_headers)
         except Exception as error:
             problem = self._explain(error)
-            if problem.status >= 500 and not isinstance(error, Problem):
+            if problem.status >= 500 and not isinstance(error, self._expected):
                 self._log.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
             if not is_begun:
                 await problem.response()(scope, receive, send_with_headers)
