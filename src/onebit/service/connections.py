@@ -202,9 +202,10 @@ def _guarded(base: Any, limits: Connections) -> Any:
         def data_received(self, data: bytes) -> None:
             if self._is_refused:
                 return
-            cycle, left = self.cycle, LARGEST_HEAD - self._n_unread
-            expects_head = cycle is None or (cycle.response_complete and not cycle.more_body)
-            if expects_head and len(data) > left and b"\r\n\r\n" not in data[: left + 4]:
+            cycle = self.cycle
+            is_body = cycle is not None and cycle.more_body  # the rest of one, if it was answered early
+            expects_head = cycle is None or (cycle.response_complete and not is_body)
+            if expects_head and len(data) > LARGEST_HEAD and b"\r\n\r\n" not in data[: LARGEST_HEAD + 4]:
                 self._refuse(Problem(431, f"the headers are larger than {LARGEST_HEAD} bytes"))
                 return
             super().data_received(data)
@@ -212,7 +213,7 @@ def _guarded(base: Any, limits: Connections) -> Any:
             if cycle is not None and not cycle.response_complete:
                 self._wait_no_more()
             elif not self.transport.is_closing():
-                if cycle is None or not cycle.more_body:  # else the rest of a body that was answered early
+                if not is_body:
                     self._n_unread += len(data)
                 if self._patience is None:
                     self._wait()
