@@ -111,10 +111,9 @@ class Tickets:
             drawn = secrets.token_bytes(_TOKENS_AT_ONCE * TOKEN)
             self._tokens = [drawn[start : start + TOKEN] for start in range(0, len(drawn), TOKEN)]
         run, token = self.run, self._tokens.pop()
-        *head, row, scores, version = fields
-        shown = row.copy()
+        row, scores, version = fields[-3:]
         self.own = _new_guess(Guess, (*fields, run, token))
-        self.latest = guess = _new_guess(Guess, (*head, shown, scores.copy(), version, run, token))
+        self.latest = guess = _new_guess(Guess, (*fields[:-3], row.copy(), scores.copy(), version, run, token))
         return guess
 
     def look_up(self, guess: Guess | str, labels: list[Any], state: State, n_features: int) -> Guess:
