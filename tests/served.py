@@ -17,6 +17,9 @@ from onebit.service.app import Service
 from onebit.service.connections import Connections, guard
 from onebit.service.server import Server
 
+LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
+DESK = "/v1/shop/routing"
+
 
 class Reply(NamedTuple):
     status: int
@@ -26,6 +29,14 @@ class Reply(NamedTuple):
     @property
     def json(self) -> Any:
         return json.loads(self.body)
+
+
+def is_problem(reply: Reply, status: int, said: str = "") -> bool:
+    assert (reply.status, reply.headers["content-type"]) == (status, "application/problem+json"), reply
+    assert reply.json["status"] == status
+    assert said in reply.json["detail"]
+    assert "Traceback" not in reply.json["detail"]
+    return True
 
 
 class Served:

@@ -15,12 +15,7 @@ from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.service.gate import Allowance
 from onebit.service.tokens import add_token, read_tokens
-from served import Reply, Served
-
-LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
-
-
-DESK = "/v1/shop/routing"
+from served import DESK, LIGHT, Served, is_problem
 
 
 @pytest.fixture(scope="module")
@@ -29,21 +24,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with Served(tmp_path_factory.mktemp("served")) as served:
         assert served.ask("PUT", DESK, LIGHT).status == 201
         yield served
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with Served(tmp_path) as served:
-        assert served.ask("PUT", DESK, LIGHT).status == 201
-        yield served
-
-
-def is_problem(reply: Reply, status: int, said: str = "") -> bool:
-    assert (reply.status, reply.headers["content-type"]) == (status, "application/problem+json"), reply
-    assert reply.json["status"] == status
-    assert said in reply.json["detail"]
-    assert "Traceback" not in reply.json["detail"]
-    return True
 
 
 def test_a_round(served: Served) -> None:

@@ -14,10 +14,7 @@ pytest.importorskip("starlette")
 from onebit.cli.serve import command as serve
 from onebit.service.audit import AuditLog
 from onebit.service.tokens import add_token
-from served import Served
-
-LIGHT = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
-DESK = "/v1/shop/routing"
+from served import DESK, LIGHT, Served
 
 
 def audited(folder: Path, file: str = "audit.jsonl") -> list[Any]:

@@ -24,10 +24,8 @@ from onebit.service.app import Service
 from onebit.service.connections import Connections, connection_limits
 from onebit.service.server import raise_file_limit
 from onebit.service.tokens import add_token
-from served import running_here, serving_here
+from served import DESK, LIGHT, running_here, serving_here
 
-LIGHT = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
-DESK = "/v1/shop/routing"
 HALF_A_HEAD = b"POST /v1/shop/routing/guess HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 
 

@@ -24,10 +24,9 @@ from hypothesis import strategies as st
 from onebit.decider.client import LARGEST_BODY, Client
 from onebit.decider.decider import Decider
 from onebit.service.tokens import add_token
-from served import Served, serving_here
+from served import LIGHT, Served, serving_here
 
 SECRET = "the-label-of-somebody-else"
-LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
 ANSWERS = {200, 201, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429}
 
 

@@ -14,18 +14,7 @@ import onebit
 from live_places import Place
 from onebit.decider import calls, log, replay, state
 from onebit.decider.tickets import indices_of
-from served import Served
-
-LIGHT = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
-DESK = "/v1/shop/routing"
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with Served(tmp_path) as served:
-        assert served.ask("PUT", DESK, LIGHT).status == 201
-        yield served
-
+from served import DESK, Served
 
 # Time.
 

@@ -27,10 +27,7 @@ from onebit.decider.decider import Decider
 from onebit.inputs import SparseRows
 from onebit.service.app import Service
 from onebit.service.pool import Folder, WorkerPool
-from served import Served, running_here
-
-LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
-DESK = "/v1/shop/routing"
+from served import DESK, LIGHT, Served, running_here
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +12,7 @@ import pytest
 
 pytest.importorskip("starlette")
 from onebit.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
-from served import Reply, Served
-
-LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
-
-
-DESK = "/v1/shop/routing"
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with Served(tmp_path) as served:
-        assert served.ask("PUT", DESK, LIGHT).status == 201
-        yield served
-
-
-def is_problem(reply: Reply, status: int, said: str = "") -> bool:
-    assert (reply.status, reply.headers["content-type"]) == (status, "application/problem+json"), reply
-    assert reply.json["status"] == status
-    assert said in reply.json["detail"]
-    assert "Traceback" not in reply.json["detail"]
-    return True
+from served import DESK, LIGHT, Served, is_problem
 
 
 def test_tokens_come_and_go_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

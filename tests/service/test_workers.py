@@ -19,27 +19,7 @@ from onebit.decider.client import Client
 from onebit.decider.decider import Decider
 from onebit.service.app import Service
 from onebit.service.workers import MOST_READERS, MOST_WAITING, DeciderWorker, Load
-from served import Reply, Served, running_here
-
-LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
-
-
-DESK = "/v1/shop/routing"
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with Served(tmp_path) as served:
-        assert served.ask("PUT", DESK, LIGHT).status == 201
-        yield served
-
-
-def is_problem(reply: Reply, status: int, said: str = "") -> bool:
-    assert (reply.status, reply.headers["content-type"]) == (status, "application/problem+json"), reply
-    assert reply.json["status"] == status
-    assert said in reply.json["detail"]
-    assert "Traceback" not in reply.json["detail"]
-    return True
+from served import DESK, LIGHT, Reply, Served, is_problem, running_here
 
 
 def test_many_at_once_share_commits_and_all_is_in_the_log(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
