@@ -1,0 +1,315 @@
+"""How likely a guess is to be right, estimated from the feedback on the guesses before it.
+
+A guess has scores on a scale of the learner's own. What they say about the guess is put into a few bounded numbers: how
+far its score is above the next, above the third and above the mean, measured by how far it usually is; how high the
+score is, measured likewise; how often guesses, and guesses of this label, were right lately; and what the learner has
+to offer beside its scores. The probability is a logistic regression on these numbers, learned online: the weights have
+a normal distribution which every answer updates, and which widens a little in every round, so that old answers are
+forgotten (dynamic logistic regression: Penny, Roberts 1999; McCormick, Raftery, Madigan, Burd 2012). How fast to forget
+is not known beforehand: three regressions forget at different rates, and are mixed by how well each predicted lately.
+
+Only the order of the feedback matters, not when the guesses were made. Nothing is random.
+"""
+
+import math
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from onebit.engine.jit import jit_internal, jit_no_refcount
+from onebit.inputs import Floats, Integers
+
+_ENOUGH = 30  # answers before there is a confidence
+_N_OWN = 9  # numbers known of every guess, a constant among them
+_TABLE = 1024  # classes that are told apart
+_DRIFTS = (1e-4, 1e-3, 1e-2)  # what the variance of each weight grows by in a round, in each regression
+_VARIANCE = 1.0  # of each weight at first, and at most
+_SHARE = 0.001  # of the mixture that is dealt out anew in every round (fixed share: Herbster, Warmuth 1998)
+_RECENT, _USUAL, _OF_CLASS = 30.0, 200.0, 0.99  # answers that rates and scales are averaged over; what a class keeps
+_LEAST_ODDS = 1e-4  # a regression is not believed to be surer than this when the mixture is judged
+_LEAST_SLOPE = 1e-3  # of the logistic function, so that regressions that are sure still learn
+_FURTHEST = 600.0  # logarithm of the largest scale
+_SUREST = 16.0  # log odds
+_LARGEST_EXTRA = 3.0
+_LARGEST_WEIGHT = 1e6  # in a file
+ANSWERS, SCALE, HAS_SCALE, TOP, SPREAD, LATELY, MIXTURE = range(7)  # of `numbers`; the mixture is all the rest
+N_BESIDE = 2  # of evidence, behind the features: half the score and half the gap, from which scales are learned
+
+
+class ConfidenceArrays(NamedTuple):
+    """Everything that was learned; its size does not depend on the number of classes or answers."""
+
+    weights: Floats
+    """Of each regression."""
+    variances: Floats
+    """The covariance matrix of the weights, of each regression."""
+    classes: Floats
+    """How often guesses of each class were right, and wrong, lately."""
+    numbers: Floats
+    """Answers, scales, recent rate, and the mixture."""
+
+
+class Confidence:
+    """Estimates the probability that a guess is right; one for each learner.
+
+    Parameters
+    ----------
+    n_classes : int
+        How many labels there are.
+    n_extra : int
+        How many numbers the learner offers beside its scores; they should be about as large as 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> confidence, draw = Confidence(n_classes=2), np.random.default_rng(1)
+    >>> for _ in range(500):
+    ...     scores = draw.normal(size=2)
+    ...     label = int(np.argmax(scores))
+    ...     evidence, _ = confidence.observe(scores, label)
+    ...     confidence.learn(evidence, label, correct=bool(draw.random() < 1 / (1 + np.exp(-np.ptp(scores)))))
+    >>> [round(confidence.observe(np.array([gap, 0.0]), 0)[1], 1) for gap in (0.0, 3.0)]
+    [0.5, 0.9]
+    """
+
+    def __init__(self, n_classes: int, n_extra: int = 0) -> None:
+        self.n_classes, self.n_extra, width = n_classes, n_extra, _N_OWN + n_extra
+        self.arrays = ConfidenceArrays(
+            np.zeros((len(_DRIFTS), width)),
+            np.tile(_VARIANCE * np.eye(width), (len(_DRIFTS), 1, 1)),
+            np.zeros((2, _TABLE)),
+            np.array([0.0] * LATELY + [0.5] + [1.0 / len(_DRIFTS)] * len(_DRIFTS)),
+        )
+        self._room = np.empty(width)
+
+    @property
+    def arrays(self) -> ConfidenceArrays:
+        """Everything that was learned; to copy, save or restore it is to copy its arrays."""
+        return self._arrays
+
+    @arrays.setter
+    def arrays(self, arrays: ConfidenceArrays) -> None:
+        self._arrays, self._plain = arrays, tuple(arrays)  # a named tuple takes longer to hand over
+
+    def copy(self) -> Self:
+        """Return another one that has learned the same."""
+        made = type(self)(self.n_classes, self.n_extra)
+        made.arrays = ConfidenceArrays(*(array.copy() for array in self._arrays))
+        return made
+
+    def observe(self, scores: Floats, label: int, extra: Floats | None = None) -> tuple[Floats, float]:
+        """Return the evidence about a guess, for `learn`, and the confidence in it; nothing is changed.
+
+        Parameters
+        ----------
+        scores : array of shape (n_classes,)
+            The scores that the guess was made from; −∞ for a label that was not allowed. May be empty.
+        label : int
+            The position of the guessed label.
+        extra : array of shape (n_extra,), optional
+            What the learner offers beside its scores.
+
+        Returns
+        -------
+        evidence : array
+            Finite numbers, as many for every guess.
+        confidence : float
+            In (0, 1); NaN while there is too little feedback.
+        """
+        evidence = np.empty(len(self._room) + N_BESIDE)
+        return evidence, _observe(self._plain, scores, label, _NONE if extra is None else extra, self._room, evidence)
+
+    def learn(self, evidence: Floats, label: int, correct: bool) -> None:
+        """Learn whether a guess was right, at once or later, from the evidence that `observe` returned."""
+        _learn(self._plain, evidence, label, correct, self._room)
+
+    def estimate_rows(self, scores: Floats, labels: Integers, extra: Floats | None = None) -> Floats:
+        """Return the confidence in many guesses, one a row; nothing is changed."""
+        out, evidence = np.empty(len(labels)), np.empty(len(self._room) + N_BESIDE)
+        beside = np.zeros((len(labels), self.n_extra)) if extra is None else extra
+        _observe_rows(self._plain, scores, labels, beside, self._room, evidence, out)
+        return out
+
+    def add_class(self) -> None:
+        """Make room for one more class."""
+        self.n_classes += 1  # the table has room for it
+
+    def check(self, arrays: ConfidenceArrays) -> None:
+        """Raise ValueError unless `arrays`, from a file that is not trusted, could have been learned."""
+        for name, array, own in zip(arrays._fields, arrays, self._arrays, strict=True):
+            if array.shape != own.shape or array.dtype != own.dtype:
+                raise ValueError(
+                    f"confidence: {name} must be {own.dtype} of shape {own.shape}; got {array.dtype} of {array.shape}"
+                )
+            if not np.isfinite(array).all():
+                raise ValueError(f"confidence: {name} must be finite; got {array[~np.isfinite(array)].flat[0]}")
+        weights, variances, classes, numbers = arrays
+        mixture, diagonals = numbers[MIXTURE:], np.diagonal(variances, axis1=1, axis2=2)
+        room = _VARIANCE * (1.0 + 1e-6)
+        for name, holds in {
+            "weights": (np.abs(weights) <= _LARGEST_WEIGHT).all(),
+            "variances": (np.abs(variances) <= room).all() and (diagonals >= 0.0).all(),
+            "classes": ((classes >= 0.0) & (classes <= 1.0 / (1.0 - _OF_CLASS) + 1e-6)).all(),
+            "answers": numbers[ANSWERS] >= 0.0 and numbers[ANSWERS] == int(numbers[ANSWERS]),
+            "scale": abs(numbers[SCALE]) <= 2.0 * _FURTHEST and numbers[SPREAD] >= 0.0,
+            "recent rate": 0.0 <= numbers[LATELY] <= 1.0,
+            "mixture": (mixture > 0.0).all() and abs(mixture.sum() - 1.0) < 1e-6,
+        }.items():
+            if not holds:
+                raise ValueError(f"confidence: {name} cannot have been learned: the file is damaged or was edited")
+
+
+_NONE = np.empty(0)
+
+
+@jit_internal
+def _within(value: float, limit: float) -> float:
+    """Return a value cut off at ±limit; 0 if it is not a number."""
+    if value != value:
+        return 0.0
+    return min(limit, max(-limit, value))
+
+
+@jit_internal
+def _log_odds(rate: float, beside: float) -> float:
+    """Return half the logarithm of odds, kept away from 0 and infinity."""
+    return 0.5 * math.log((rate + beside) / (1.0 - rate + beside))
+
+
+@jit_internal
+def _describe(classes: Floats, numbers: Floats, scores: Floats, label: int, extra: Floats, evidence: Floats) -> None:
+    """Write what is known about a guess."""
+    n, second, third, total, n_allowed = scores.shape[0], -math.inf, -math.inf, 0.0, 0
+    own = 0.5 * scores[label] if 0 <= label < n else 0.0  # halves: no difference of two overflows
+    own = _within(own, 1e308)
+    for i in range(n):
+        score = 0.5 * scores[i]
+        if -math.inf < score < math.inf:
+            total += score / n
+            n_allowed += 1
+            if i != label:
+                third = max(third, min(second, score))
+                second = max(second, score)
+    gap = own - second if second > -math.inf else 0.0
+    to_third = own - third if third > -math.inf else gap
+    scale = math.exp(numbers[SCALE])
+    mean = total * (n / n_allowed) if n_allowed > 0 else own
+    lead, far, above = _within(gap / scale, 1e9), _within(to_third / scale, 1e9), _within((own - mean) / scale, 1e9)
+    height = _within((own - numbers[TOP]) / numbers[SPREAD], 1e9) if numbers[SPREAD] > 0.0 else 0.0
+    place, lately = label % _TABLE, numbers[LATELY]
+    right, wrong = classes[0, place] + 3.0 * lately + 0.05, classes[1, place] + 3.0 * (1.0 - lately) + 0.05
+    evidence[0] = 1.0
+    evidence[1] = 2.0 * lead / (1.0 + abs(lead))
+    evidence[2] = 0.5 * math.log(abs(lead) + 0.02) if lead >= 0.0 else 0.5 * math.log(0.02) + max(-2.0, lead)
+    evidence[2] = min(2.0, evidence[2])
+    evidence[3] = _within(0.5 * lead, 2.0)
+    evidence[4] = 2.0 * far / (2.0 + abs(far))
+    evidence[5] = above * 2.0 / (2.0 + abs(above))
+    evidence[6] = height / (2.0 + abs(height))
+    evidence[7] = _log_odds(lately, 0.02)
+    evidence[8] = 0.5 * math.log(right / wrong) - evidence[7]
+    width = evidence.shape[0] - N_BESIDE
+    for j in range(width - _N_OWN):
+        evidence[_N_OWN + j] = _within(extra[j], _LARGEST_EXTRA) if j < extra.shape[0] else 0.0
+    evidence[width] = own
+    evidence[width + 1] = _within(gap, 1e308)
+
+
+@jit_internal
+def _predict(weights: Floats, variances: Floats, evidence: Floats, room: Floats) -> tuple[float, float]:
+    """Return what one regression holds the probability to be, and the variance of its log odds; `room` gets Vx."""
+    n, middle, variance = room.shape[0], 0.0, 0.0
+    for i in range(n):
+        room[i] = 0.0
+    for j in range(n):
+        entry, line = evidence[j], variances[j]
+        for i in range(n):
+            room[i] += entry * line[i]
+    for i in range(n):
+        middle += weights[i] * evidence[i]
+        variance += room[i] * evidence[i]
+    variance = max(0.0, variance)
+    # The mean of a logistic function under a normal distribution (MacKay 1992).
+    odds = _within(middle / math.sqrt(1.0 + math.pi / 8.0 * variance), _SUREST)
+    return 1.0 / (1.0 + math.exp(-odds)), variance
+
+
+@jit_internal
+def _estimate(weights: Floats, variances: Floats, numbers: Floats, evidence: Floats, room: Floats) -> float:
+    """Return the confidence: what the mixture of the regressions holds the probability to be."""
+    if numbers[ANSWERS] < _ENOUGH:
+        return math.nan
+    total = 0.0
+    for e in range(weights.shape[0]):
+        total += numbers[MIXTURE + e] * _predict(weights[e], variances[e], evidence, room)[0]
+    return total
+
+
+@jit_no_refcount
+def _observe(arrays: Any, scores: Floats, label: int, extra: Floats, room: Floats, evidence: Floats) -> float:
+    weights, variances, classes, numbers = arrays
+    _describe(classes, numbers, scores, label, extra, evidence)
+    return _estimate(weights, variances, numbers, evidence, room)
+
+
+@jit_no_refcount
+def _observe_rows(
+    arrays: Any, scores: Floats, labels: Integers, extra: Floats, room: Floats, evidence: Floats, out: Floats
+) -> None:
+    weights, variances, classes, numbers = arrays
+    for t in range(out.shape[0]):
+        _describe(classes, numbers, scores[t], labels[t], extra[t], evidence)
+        out[t] = _estimate(weights, variances, numbers, evidence, room)
+
+
+@jit_internal
+def _follow(numbers: Floats, own: float, gap: float) -> None:
+    """Learn how large scores and gaps usually are; none of them counts for much, however large."""
+    rate = 1.0 / min(numbers[ANSWERS], _USUAL)
+    if gap != 0.0:
+        size = _within(math.log(abs(gap)), _FURTHEST)
+        off = size - numbers[SCALE]
+        numbers[SCALE] += rate * _within(off, 3.0) if numbers[HAS_SCALE] > 0.0 else off
+        numbers[HAS_SCALE] = 1.0
+    off = own - numbers[TOP]
+    if numbers[ANSWERS] == 1.0:
+        numbers[TOP] = own
+    elif numbers[SPREAD] > 0.0:
+        off = _within(off, 10.0 * numbers[SPREAD])
+        numbers[SPREAD] += rate * (abs(off) - numbers[SPREAD])
+        numbers[TOP] += rate * off
+    else:
+        numbers[SPREAD] = abs(off)
+        numbers[TOP] += rate * off
+
+
+@jit_no_refcount
+def _learn(arrays: Any, evidence: Floats, label: int, correct: bool, room: Floats) -> None:
+    weights, variances, classes, numbers = arrays
+    n, truth, total = room.shape[0], 1.0 if correct else 0.0, 0.0
+    for e in range(weights.shape[0]):
+        probability, variance = _predict(weights[e], variances[e], evidence, room)
+        numbers[MIXTURE + e] *= max(_LEAST_ODDS, probability if correct else 1.0 - probability)
+        total += numbers[MIXTURE + e]
+        slope = max(_LEAST_SLOPE, probability * (1.0 - probability))
+        share = 1.0 / (1.0 + slope * variance)
+        for j in range(n):
+            weights[e, j] += share * (truth - probability) * room[j]
+            line, taken = variances[e, j], share * slope * room[j]
+            for i in range(n):
+                line[i] -= taken * room[i]
+            line[j] += _VARIANCE * _DRIFTS[e]
+        for j in range(n):
+            if variances[e, j, j] > _VARIANCE:
+                shrink = math.sqrt(_VARIANCE / variances[e, j, j])
+                for i in range(n):
+                    variances[e, j, i] *= shrink
+                    variances[e, i, j] *= shrink
+    for e in range(weights.shape[0]):
+        numbers[MIXTURE + e] = (1.0 - _SHARE) * numbers[MIXTURE + e] / total + _SHARE / weights.shape[0]
+    numbers[ANSWERS] += 1.0
+    numbers[LATELY] += (truth - numbers[LATELY]) / min(numbers[ANSWERS] + 1.0, _RECENT)
+    place = label % _TABLE
+    classes[0, place] = _OF_CLASS * classes[0, place] + truth
+    classes[1, place] = _OF_CLASS * classes[1, place] + 1.0 - truth
+    _follow(numbers, evidence[n], evidence[n + 1])
