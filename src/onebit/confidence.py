@@ -3,10 +3,15 @@
 A guess has scores on a scale of the learner's own. What they say about the guess is put into a few bounded numbers: how
 far its score is above the next, above the third and above the mean, measured by how far it usually is; how high the
 score is, measured likewise; how often guesses, and guesses of this label, were right lately; and what the learner has
-to offer beside its scores. The probability is a logistic regression on these numbers, learned online: the weights have
-a normal distribution which every answer updates, and which widens a little in every round, so that old answers are
-forgotten (dynamic logistic regression: Penny, Roberts 1999; McCormick, Raftery, Madigan, Burd 2012). How fast to forget
-is not known beforehand: three regressions forget at different rates, and are mixed by how well each predicted lately.
+to offer beside its scores. The estimate is made in two steps.
+
+1. A logistic regression on these numbers, learned online: the weights have a normal distribution, which every answer
+   updates, and which widens a little in every round, so that old answers are forgotten (dynamic logistic regression:
+   Penny, Roberts 1999; McCormick, Raftery, Madigan, Burd 2012). How fast to forget is not known beforehand: two
+   regressions forget at different rates, and are mixed by how well each has predicted lately.
+2. Where the regression has lately been too sure, or not sure enough, its probability is corrected by the mean error
+   there: errors are averaged around nodes, evenly spaced in log odds, and interpolated (histogram binning: Zadrozny,
+   Elkan 2001, with shrinkage and without jumps).
 
 Only the order of the feedback matters, not when the guesses were made. Nothing is random.
 """
@@ -21,30 +26,34 @@ from onebit.inputs import Floats, Integers
 
 _ENOUGH = 30  # answers before there is a confidence
 _N_OWN = 9  # numbers known of every guess, a constant among them
-_TABLE = 1024  # classes that are told apart
-_DRIFTS = (1e-4, 1e-3, 1e-2)  # what the variance of each weight grows by in a round, in each regression
-_VARIANCE = 1.0  # of each weight at first, and at most
+_TABLE = 1024  # classes that are told apart; with more, some share a rate
+_DRIFTS = (3e-4, 3e-3)  # of each regression: what the variances move by in a round, as a share of the way to the first
+_VARIANCE = 1.0  # of each weight at first
 _SHARE = 0.001  # of the mixture that is dealt out anew in every round (fixed share: Herbster, Warmuth 1998)
 _RECENT, _USUAL, _OF_CLASS = 30.0, 200.0, 0.99  # answers that rates and scales are averaged over; what a class keeps
-_LEAST_ODDS = 1e-4  # a regression is not believed to be surer than this when the mixture is judged
+_LEAST_LIKELY = 1e-4  # what a regression held to be less likely counts as this when the mixture is judged
 _LEAST_SLOPE = 1e-3  # of the logistic function, so that regressions that are sure still learn
-_FURTHEST = 600.0  # logarithm of the largest scale
-_SUREST = 16.0  # log odds
+_N_NODES, _LOWEST, _SPACING = 25, -4.0, 0.5  # of the correction: log odds from −4 to 8
+_HELD_BACK, _OF_NODE = 20.0, 0.997  # answers without an error that each node starts with; what it keeps at an answer
+_LARGEST_SCALE = 600.0  # its logarithm
+_SUREST, _LEAST = 16.0, 1e-5  # log odds of a regression, and the distance of the confidence from 0 and 1
 _LARGEST_EXTRA = 3.0
 _LARGEST_WEIGHT = 1e6  # in a file
 ANSWERS, SCALE, HAS_SCALE, TOP, SPREAD, LATELY, MIXTURE = range(7)  # of `numbers`; the mixture is all the rest
+RIGHT, WRONG = range(2)  # of `classes`
+ERRORS, COUNTS = range(2)  # of `nodes`
 N_BESIDE = 2  # of evidence, behind the features: half the score and half the gap, from which scales are learned
 
 
 class ConfidenceArrays(NamedTuple):
     """Everything that was learned; its size does not depend on the number of classes or answers."""
 
-    weights: Floats
-    """Of each regression."""
-    variances: Floats
-    """The covariance matrix of the weights, of each regression."""
+    regressions: Floats
+    """Of each regression the weights, and below them their covariance matrix."""
     classes: Floats
     """How often guesses of each class were right, and wrong, lately."""
+    nodes: Floats
+    """The sum of errors around each node, and the number of answers."""
     numbers: Floats
     """Answers, scales, recent rate, and the mixture."""
 
@@ -75,9 +84,9 @@ class Confidence:
     def __init__(self, n_classes: int, n_extra: int = 0) -> None:
         self.n_classes, self.n_extra, width = n_classes, n_extra, _N_OWN + n_extra
         self.arrays = ConfidenceArrays(
-            np.zeros((len(_DRIFTS), width)),
-            np.tile(_VARIANCE * np.eye(width), (len(_DRIFTS), 1, 1)),
+            np.tile(np.vstack([np.zeros(width), _VARIANCE * np.eye(width)]), (len(_DRIFTS), 1, 1)),
             np.zeros((2, _TABLE)),
+            np.zeros((2, _N_NODES)),
             np.array([0.0] * LATELY + [0.5] + [1.0 / len(_DRIFTS)] * len(_DRIFTS)),
         )
         self._room = np.empty(width)
@@ -143,15 +152,17 @@ class Confidence:
                 )
             if not np.isfinite(array).all():
                 raise ValueError(f"confidence: {name} must be finite; got {array[~np.isfinite(array)].flat[0]}")
-        weights, variances, classes, numbers = arrays
-        mixture, diagonals = numbers[MIXTURE:], np.diagonal(variances, axis1=1, axis2=2)
-        room = _VARIANCE * (1.0 + 1e-6)
+        regressions, classes, nodes, numbers = arrays
+        variances, mixture, slack = regressions[:, 1:], numbers[MIXTURE:], 1.0 + 1e-6
         for name, holds in {
-            "weights": (np.abs(weights) <= _LARGEST_WEIGHT).all(),
-            "variances": (np.abs(variances) <= room).all() and (diagonals >= 0.0).all(),
-            "classes": ((classes >= 0.0) & (classes <= 1.0 / (1.0 - _OF_CLASS) + 1e-6)).all(),
+            "weights": (np.abs(regressions[:, 0]) <= _LARGEST_WEIGHT).all(),
+            "variances": (np.abs(variances) <= _VARIANCE * slack).all()
+            and (np.diagonal(variances, axis1=1, axis2=2) >= 0.0).all(),
+            "classes": ((classes >= 0.0) & (classes <= slack / (1.0 - _OF_CLASS))).all(),
+            "nodes": (np.abs(nodes[ERRORS]) <= slack * nodes[COUNTS]).all()
+            and (nodes[COUNTS] <= slack / (1.0 - _OF_NODE)).all(),
             "answers": numbers[ANSWERS] >= 0.0 and numbers[ANSWERS] == int(numbers[ANSWERS]),
-            "scale": abs(numbers[SCALE]) <= 2.0 * _FURTHEST and numbers[SPREAD] >= 0.0,
+            "scale": abs(numbers[SCALE]) <= slack * _LARGEST_SCALE and numbers[SPREAD] >= 0.0,
             "recent rate": 0.0 <= numbers[LATELY] <= 1.0,
             "mixture": (mixture > 0.0).all() and abs(mixture.sum() - 1.0) < 1e-6,
         }.items():
@@ -197,7 +208,7 @@ def _describe(classes: Floats, numbers: Floats, scores: Floats, label: int, extr
     lead, far, above = _within(gap / scale, 1e9), _within(to_third / scale, 1e9), _within((own - mean) / scale, 1e9)
     height = _within((own - numbers[TOP]) / numbers[SPREAD], 1e9) if numbers[SPREAD] > 0.0 else 0.0
     place, lately = label % _TABLE, numbers[LATELY]
-    right, wrong = classes[0, place] + 3.0 * lately + 0.05, classes[1, place] + 3.0 * (1.0 - lately) + 0.05
+    right, wrong = classes[RIGHT, place] + 3.0 * lately + 0.05, classes[WRONG, place] + 3.0 * (1.0 - lately) + 0.05
     evidence[0] = 1.0
     evidence[1] = 2.0 * lead / (1.0 + abs(lead))
     evidence[2] = 0.5 * math.log(abs(lead) + 0.02) if lead >= 0.0 else 0.5 * math.log(0.02) + max(-2.0, lead)
@@ -216,62 +227,70 @@ def _describe(classes: Floats, numbers: Floats, scores: Floats, label: int, extr
 
 
 @jit_internal
-def _predict(weights: Floats, variances: Floats, evidence: Floats, room: Floats) -> tuple[float, float]:
+def _predict(regression: Floats, evidence: Floats, room: Floats) -> tuple[float, float]:
     """Return what one regression holds the probability to be, and the variance of its log odds; `room` gets Vx."""
-    n, middle, variance = room.shape[0], 0.0, 0.0
+    n, weights, odds, variance = room.shape[0], regression[0], 0.0, 0.0
     for i in range(n):
         room[i] = 0.0
     for j in range(n):
-        entry, line = evidence[j], variances[j]
+        entry, line = evidence[j], regression[1 + j]
         for i in range(n):
             room[i] += entry * line[i]
     for i in range(n):
-        middle += weights[i] * evidence[i]
+        odds += weights[i] * evidence[i]
         variance += room[i] * evidence[i]
     variance = max(0.0, variance)
     # The mean of a logistic function under a normal distribution (MacKay 1992).
-    odds = _within(middle / math.sqrt(1.0 + math.pi / 8.0 * variance), _SUREST)
+    odds = _within(odds / math.sqrt(1.0 + math.pi / 8.0 * variance), _SUREST)
     return 1.0 / (1.0 + math.exp(-odds)), variance
 
 
 @jit_internal
-def _estimate(weights: Floats, variances: Floats, numbers: Floats, evidence: Floats, room: Floats) -> float:
-    """Return the confidence: what the mixture of the regressions holds the probability to be."""
+def _node_of(probability: float) -> float:
+    """Return where a probability lies among the nodes: between which two, and how far from the first."""
+    odds = math.log(probability / (1.0 - probability))
+    return min(_N_NODES - 1.001, max(0.0, (odds - _LOWEST) / _SPACING))
+
+
+@jit_internal
+def _estimate(regressions: Floats, nodes: Floats, numbers: Floats, evidence: Floats, room: Floats) -> float:
+    """Return the confidence."""
     if numbers[ANSWERS] < _ENOUGH:
         return math.nan
-    total = 0.0
-    for e in range(weights.shape[0]):
-        total += numbers[MIXTURE + e] * _predict(weights[e], variances[e], evidence, room)[0]
-    return total
+    probability = 0.0
+    for k in range(regressions.shape[0]):
+        probability += numbers[MIXTURE + k] * _predict(regressions[k], evidence, room)[0]
+    place, errors, counts = _node_of(probability), nodes[ERRORS], nodes[COUNTS]
+    node = int(place)
+    low, high = errors[node] / (counts[node] + _HELD_BACK), errors[node + 1] / (counts[node + 1] + _HELD_BACK)
+    return min(1.0 - _LEAST, max(_LEAST, probability + low + (place - node) * (high - low)))
 
 
 @jit_no_refcount
 def _observe(arrays: Any, scores: Floats, label: int, extra: Floats, room: Floats, evidence: Floats) -> float:
-    weights, variances, classes, numbers = arrays
+    regressions, classes, nodes, numbers = arrays
     _describe(classes, numbers, scores, label, extra, evidence)
-    return _estimate(weights, variances, numbers, evidence, room)
+    return _estimate(regressions, nodes, numbers, evidence, room)
 
 
 @jit_no_refcount
 def _observe_rows(
     arrays: Any, scores: Floats, labels: Integers, extra: Floats, room: Floats, evidence: Floats, out: Floats
 ) -> None:
-    weights, variances, classes, numbers = arrays
+    regressions, classes, nodes, numbers = arrays
     for t in range(out.shape[0]):
         _describe(classes, numbers, scores[t], labels[t], extra[t], evidence)
-        out[t] = _estimate(weights, variances, numbers, evidence, room)
+        out[t] = _estimate(regressions, nodes, numbers, evidence, room)
 
 
 @jit_internal
 def _follow(numbers: Floats, own: float, gap: float) -> None:
     """Learn how large scores and gaps usually are; none of them counts for much, however large."""
-    rate = 1.0 / min(numbers[ANSWERS], _USUAL)
+    rate, off = 1.0 / min(numbers[ANSWERS], _USUAL), own - numbers[TOP]
     if gap != 0.0:
-        size = _within(math.log(abs(gap)), _FURTHEST)
-        off = size - numbers[SCALE]
-        numbers[SCALE] += rate * _within(off, 3.0) if numbers[HAS_SCALE] > 0.0 else off
+        further = _within(math.log(abs(gap)), _LARGEST_SCALE) - numbers[SCALE]
+        numbers[SCALE] += rate * _within(further, 3.0) if numbers[HAS_SCALE] > 0.0 else further
         numbers[HAS_SCALE] = 1.0
-    off = own - numbers[TOP]
     if numbers[ANSWERS] == 1.0:
         numbers[TOP] = own
     elif numbers[SPREAD] > 0.0:
@@ -285,31 +304,32 @@ def _follow(numbers: Floats, own: float, gap: float) -> None:
 
 @jit_no_refcount
 def _learn(arrays: Any, evidence: Floats, label: int, correct: bool, room: Floats) -> None:
-    weights, variances, classes, numbers = arrays
-    n, truth, total = room.shape[0], 1.0 if correct else 0.0, 0.0
-    for e in range(weights.shape[0]):
-        probability, variance = _predict(weights[e], variances[e], evidence, room)
-        numbers[MIXTURE + e] *= max(_LEAST_ODDS, probability if correct else 1.0 - probability)
-        total += numbers[MIXTURE + e]
+    regressions, classes, nodes, numbers = arrays
+    n, m, truth, total, mixed = room.shape[0], regressions.shape[0], 1.0 if correct else 0.0, 0.0, 0.0
+    for k in range(m):
+        probability, variance = _predict(regressions[k], evidence, room)
+        mixed += numbers[MIXTURE + k] * probability
+        numbers[MIXTURE + k] *= max(_LEAST_LIKELY, probability if correct else 1.0 - probability)
+        total += numbers[MIXTURE + k]
         slope = max(_LEAST_SLOPE, probability * (1.0 - probability))
-        share = 1.0 / (1.0 + slope * variance)
+        share, drift = 1.0 / (1.0 + slope * variance), _DRIFTS[k]
         for j in range(n):
-            weights[e, j] += share * (truth - probability) * room[j]
-            line, taken = variances[e, j], share * slope * room[j]
+            regressions[k, 0, j] += share * (truth - probability) * room[j]
+            line, taken = regressions[k, 1 + j], (1.0 - drift) * share * slope * room[j]
             for i in range(n):
-                line[i] -= taken * room[i]
-            line[j] += _VARIANCE * _DRIFTS[e]
-        for j in range(n):
-            if variances[e, j, j] > _VARIANCE:
-                shrink = math.sqrt(_VARIANCE / variances[e, j, j])
-                for i in range(n):
-                    variances[e, j, i] *= shrink
-                    variances[e, i, j] *= shrink
-    for e in range(weights.shape[0]):
-        numbers[MIXTURE + e] = (1.0 - _SHARE) * numbers[MIXTURE + e] / total + _SHARE / weights.shape[0]
+                line[i] = (1.0 - drift) * line[i] - taken * room[i]
+            line[j] += drift * _VARIANCE
+    for k in range(m):
+        numbers[MIXTURE + k] = (1.0 - _SHARE) * numbers[MIXTURE + k] / total + _SHARE / m
+    place = _node_of(mixed)
+    for node in (int(place), int(place) + 1):
+        part = 1.0 - abs(place - node)
+        kept = 1.0 - (1.0 - _OF_NODE) * part
+        nodes[ERRORS, node] = kept * nodes[ERRORS, node] + part * (truth - mixed)
+        nodes[COUNTS, node] = kept * nodes[COUNTS, node] + part
+    of_class = label % _TABLE
+    classes[RIGHT, of_class] = _OF_CLASS * classes[RIGHT, of_class] + truth
+    classes[WRONG, of_class] = _OF_CLASS * classes[WRONG, of_class] + 1.0 - truth
     numbers[ANSWERS] += 1.0
     numbers[LATELY] += (truth - numbers[LATELY]) / min(numbers[ANSWERS] + 1.0, _RECENT)
-    place = label % _TABLE
-    classes[0, place] = _OF_CLASS * classes[0, place] + truth
-    classes[1, place] = _OF_CLASS * classes[1, place] + 1.0 - truth
-    _follow(numbers, evidence[n], evidence[n + 1])
+    _follow(numbers, float(evidence[n]), float(evidence[n + 1]))
