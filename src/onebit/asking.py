@@ -84,8 +84,8 @@ class Asking:
                 "give exactly one of wrong_at_most and ask_at_most; "
                 f"got {brief(wrong_at_most)} and {brief(ask_at_most)}"
             )
-        self.wrong_at_most = None if wrong_at_most is None else _check_share("wrong_at_most", wrong_at_most)
-        self.ask_at_most = None if ask_at_most is None else _check_share("ask_at_most", ask_at_most)
+        self.wrong_at_most = None if wrong_at_most is None else check_share("wrong_at_most", wrong_at_most)
+        self.ask_at_most = None if ask_at_most is None else check_share("ask_at_most", ask_at_most)
         self.n_alone = self.n_asked = self.n_alone_answered = self.n_wrong = self.n_dropped = self.most_open = 0
         self.n_blocked_right = 0
         self.balance = self.debt = self.credit = 0.0
@@ -99,13 +99,19 @@ class Asking:
         return self.n_alone - self.n_alone_answered - self.n_dropped
 
     def decide(self, confidence: float | None) -> Decision:
-        """Decide a new round.
+        """Decide a new round, and open it: `propose`, then `open`.
 
         Parameters
         ----------
         confidence : float or None
             The estimated probability that the guess is right; None if there is no estimate yet.
         """
+        decision = self.propose(confidence)
+        self.open(decision)
+        return decision
+
+    def propose(self, confidence: float | None) -> Decision:
+        """Return what to decide in a new round; nothing is changed, so that it can be recorded first."""
         doubt = 1.0 if confidence is None else 1.0 - check_number("confidence", confidence, at_least=0.0, at_most=1.0)
         if self.wrong_at_most is not None:
             wanted = doubt <= self._cut(self.wrong_at_most)
@@ -113,10 +119,16 @@ class Asking:
         else:
             ask = self._is_worth_a_token(doubt)
             wanted = not ask
-        self.n_asked += ask
-        self.n_alone += not ask
-        self.most_open = max(self.most_open, self.n_open)
         return Decision(ask, doubt, wanted)
+
+    def open(self, decision: Decision) -> None:
+        """Count a decided round, whose answer may come later; a replay opens what was recorded."""
+        self.n_asked += decision.ask
+        self.n_alone += not decision.ask
+        self.most_open = max(self.most_open, self.n_open)
+        if self.ask_at_most is not None:
+            self.tokens += self.ask_at_most - decision.ask
+            self._remember(decision.doubt, False, _RANKED)
 
     def answer(self, decision: Decision, correct: bool) -> None:
         """Take the answer of a round: at once, late, in any order, but only once.
@@ -177,12 +189,9 @@ class Asking:
     def _is_worth_a_token(self, doubt: float) -> bool:
         """Return whether to spend a token on a doubt, which is among the largest of the recent ones."""
         assert self.ask_at_most is not None
-        self.tokens += self.ask_at_most
-        self._remember(doubt, False, _RANKED)
+        tokens, n_ranked = self.tokens + self.ask_at_most, min(_RANKED, len(self._sorted) + 1)
         larger = len(self._sorted) - bisect_left(self._sorted, (doubt, True))
-        ask = self.tokens >= 1.0 and larger < len(self._sorted) * self.ask_at_most * self.tokens / 4.0
-        self.tokens -= ask
-        return ask
+        return tokens >= 1.0 and larger < n_ranked * self.ask_at_most * tokens / 4.0
 
     def _remember(self, doubt: float, wrong: bool, most: int) -> None:
         self._recent.append((doubt, wrong))
@@ -220,7 +229,8 @@ class Asking:
         return made
 
 
-def _check_share(name: str, value: Any) -> float:
+def check_share(name: str, value: Any) -> float:
+    """Return a share between 0 and 1, or raise ValueError."""
     share = check_number(name, value)
     if not 0.0 < share < 1.0:
         raise ValueError(f"{name} must be a share between 0 and 1, such as 0.05; got {brief(value)}")

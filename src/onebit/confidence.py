@@ -100,6 +100,11 @@ class Confidence:
     def arrays(self, arrays: ConfidenceArrays) -> None:
         self._arrays, self._plain = arrays, tuple(arrays)  # a named tuple takes longer to hand over
 
+    @property
+    def n_evidence(self) -> int:
+        """How many numbers the evidence about a guess has."""
+        return len(self._room) + N_BESIDE
+
     def copy(self) -> Self:
         """Return another one that has learned the same."""
         made = type(self)(self.n_classes, self.n_extra)
@@ -263,7 +268,7 @@ def _estimate(regressions: Floats, nodes: Floats, numbers: Floats, evidence: Flo
     place, errors, counts = _node_of(probability), nodes[ERRORS], nodes[COUNTS]
     node = int(place)
     low, high = errors[node] / (counts[node] + _HELD_BACK), errors[node + 1] / (counts[node + 1] + _HELD_BACK)
-    return min(1.0 - _LEAST, max(_LEAST, probability + low + (place - node) * (high - low)))
+    return float(min(1.0 - _LEAST, max(_LEAST, probability + low + (place - node) * (high - low))))
 
 
 @jit_no_refcount

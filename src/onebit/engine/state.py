@@ -20,6 +20,7 @@ from onebit.inputs import ENTRIES_AT_ONCE, Floats, Integers, Rows, SparseRows, c
 _Rows = TypeVar("_Rows", Floats, SparseRows, Rows)
 
 # What a state holds beside what was learned: scratch arrays and compiled functions.
+_NOTHING = np.empty(0)
 _MADE_AGAIN = frozenset(("scratch", "_scored_round", "_ready", "_compiled"))
 
 
@@ -79,6 +80,8 @@ class State(ABC):
     """Whether `fill` has something to do: then a stream is handed to the loop row by row."""
     plays_by_hand: ClassVar[bool] = False
     """Whether rounds are played by the learner's own `guess` and `tell`, which count them, and may fail half-way."""
+    n_extra: ClassVar[int] = 0
+    """How many numbers `extra` returns."""
     _scored_round = -1
     """The round whose scores are in `scratch`, as long as nothing has been learned since."""
     _ready: Mapping[type, tuple[CompiledAlgorithm, Any, Any, Any]] = MappingProxyType({})
@@ -102,6 +105,18 @@ class State(ABC):
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn from a round of another system (see `Answer`; propensity None: unknown); return whether it changed."""
         raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it learn_from_log")
+
+    def learns_from_logs(self) -> bool:
+        """Return whether `learn_from_log` is there."""
+        return type(self).learn_from_log is not State.learn_from_log
+
+    def extra(self, label: int) -> Floats:
+        """Return what is known of the guess just made beside its scores, for its confidence."""
+        return _NOTHING
+
+    def extra_rows(self, labels: Integers) -> Floats:
+        """Return what `extra` would for each of many rows, one row each."""
+        return np.zeros((len(labels), self.n_extra))
 
     def prepare(self, rows: Rows) -> Rows:
         """Return rows in the form that the state takes; raises ValueError for a row it cannot take."""
@@ -185,7 +200,7 @@ class State(ABC):
 
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from the answer to one guess and return whether anything changed; `truth` as in `Answer`."""
-        round, _, _, explored, label, row, scores, _, _, _ = guess
+        round, _, _, explored, label, row, scores, *_ = guess
         if self._scored_round != round:
             # The answer is late: other rounds were played since the guess.
             self.score(row, row)
