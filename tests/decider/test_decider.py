@@ -157,7 +157,7 @@ def test_deadlines(file: Place, silence: str) -> None:
 
 def test_deadlines_after_a_clock_that_was_a_year_ahead(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, seconds = Clock(), 50.0
-    monkeypatch.setattr("onebit.decider.state.time.monotonic", lambda: seconds)
+    monkeypatch.setattr("onebit.decider.recorder.time.monotonic", lambda: seconds)
     with begun(file, deadline=10.0, clock=clock) as desk:
         clock.now += 3e7
         desk.guess(PROBLEM.X[0])
@@ -465,6 +465,8 @@ def test_settings_may_be_changed(place: Place) -> None:
             "silence": "nothing",
             "exploration_floor": 0.0,
             "max_open": 1,
+            "wrong_at_most": None,
+            "ask_at_most": None,
         }
         assert desk.verify()
     with pytest.raises(LogError, match=r"has deadline=10\.0, and is opened with 5\.0; leave it out, or call change"):

@@ -82,7 +82,7 @@ def test_erasing_loads_no_snapshot(place: Place, monkeypatch: pytest.MonkeyPatch
 
 def test_a_snapshot_that_cannot_be_made_is_nobodys_fault(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """As one that no memory can hold: whoever happened to call is answered."""
-    monkeypatch.setattr("onebit.decider.state._EVENTS_PER_SNAPSHOT", 5)
+    monkeypatch.setattr("onebit.decider.recorder._EVENTS_PER_SNAPSHOT", 5)
 
     def too_large(*_: Any) -> None:
         raise OverflowError("BLOB longer than INT_MAX bytes")

@@ -152,6 +152,8 @@ def test_json_of_a_ticket_is_read_with_care() -> None:
     for field in said:
         strange: tuple[Any, ...] = (None, "x", [], {}, [[]], -1, {"called": ["os:system", ["true"]]})
         for value in strange:
+            if value == said[field]:
+                continue  # no confidence yet
             edited = json.dumps({**said, field: value})
             with pytest.raises(ValueError, match=r"text must be what|edited|foreign|not open"):
                 learner.tell(onebit.Guess.from_json(edited), True)

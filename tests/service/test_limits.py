@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ pytest.importorskip("starlette")
 
 import onebit
 from live_places import Place
-from onebit.decider import calls, log, replay, state
+from onebit.decider import calls, log, recorder
 from onebit.decider.tickets import indices_of
 from served import DESK, Served
 
@@ -149,27 +148,6 @@ def test_pages_are_bounded_in_bytes_and_hold_every_event_once(served: Served, mo
     assert max(n for n, _ in sizes) > 1
 
 
-def test_rounds_that_are_replayed_together_are_bounded_in_bytes(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    with place.open(classes=2, learner=onebit.BanditPerceptron()) as desk:
-        for i in range(30):
-            desk.tell(desk.guess([float(i)] * 100).id, True)
-        n_bytes = desk._state.encoder.width * 8
-    played: list[int] = []
-    in_runs = replay.in_runs
-
-    def noted(*events: Any) -> Iterator[Any]:
-        for part in in_runs(*events):
-            played.append(len(part.rows) if isinstance(part, replay.Run) else 0)
-            yield part
-
-    monkeypatch.setattr(replay, "_MOST_BYTES", 5 * n_bytes)
-    monkeypatch.setattr(replay, "in_runs", noted)
-    with place.open() as desk:
-        assert max(played) == 5
-        assert desk.status().right == 30
-        assert desk.verify()
-
-
 def test_a_snapshot_is_due_after_so_many_bytes_too(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def n_snapshots() -> int:
         return len(list(desk._log.snapshots()))
@@ -178,11 +156,11 @@ def test_a_snapshot_is_due_after_so_many_bytes_too(place: Place, monkeypatch: py
         desk.guess({"subject": LONG})
     with place.open() as desk:
         assert not n_snapshots(), "that is replayed in no time"
-        monkeypatch.setattr(state, "_BYTES_WORTH_A_SNAPSHOT", 150_000)
+        monkeypatch.setattr(recorder, "_BYTES_WORTH_A_SNAPSHOT", 150_000)
         desk.guess({"subject": LONG})  # with the one that was there before
     with place.open() as desk:
         assert n_snapshots() == 1
-        monkeypatch.setattr(state, "_BYTES_PER_SNAPSHOT", 150_000)
+        monkeypatch.setattr(recorder, "_BYTES_PER_SNAPSHOT", 150_000)
         desk.guess({"subject": LONG})
         desk.guess({"subject": LONG})
         assert n_snapshots() == 1

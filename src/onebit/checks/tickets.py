@@ -126,6 +126,8 @@ def _edits(guess: Guess, closed: Guess) -> Iterator[tuple[str, Any]]:
         "explored": (not guess.explored, int(guess.explored)),
         "index": (label, 10**8, -(10**8), guess.index - 4, 0.5),
         "version": (guess.version + 1, -1),
+        "confidence": (0.5, -1.0, math.inf, "no number"),
+        "evidence": (np.append(guess.evidence, 0.0), guess.evidence[None], guess.evidence.astype(np.float32)),
         "token": (closed.token, guess.token[:-1], guess.token + b"0", bytes(8)),
         "learner": ("", "0" * 32, 5),
         "scores": (np.append(scores, 0.0), scores[None], scores.astype(np.float32)),
@@ -135,7 +137,10 @@ def _edits(guess: Guess, closed: Guess) -> Iterator[tuple[str, Any]]:
         edits["scores"] += (scores + 1.0, scores[:-1], scores * np.nan)
     for field in Guess._fields:
         garbage: tuple[Any, ...] = (None, "0", [], 10**30, math.nan) if field != "label" else ()
-        yield from ((field, value) for value in (*garbage, *edits.get(field, ())))
+        for value in (*garbage, *edits.get(field, ())):
+            is_the_same = field == "confidence" and value is guess.confidence
+            if field != "labels" and not is_the_same:  # `tell` makes no use of the labels
+                yield field, value
 
 
 def _edited_rows(guess: Guess) -> Iterator[Any]:

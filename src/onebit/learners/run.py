@@ -324,31 +324,6 @@ def play_stream(
     return record
 
 
-def can_play_again(learner: "Learner", row: Floats) -> bool:
-    """Return whether `play_again` can play rows like this one: after the first round, with a compiled algorithm."""
-    if not learner._started or row.shape != learner._row_shape:
-        return False
-    return learner._is_as_compiled() and not learner._state.plays_by_hand and not learner.full_information
-
-
-def play_again(learner: "Learner", X: Floats, guessed: Integers, correct: npt.NDArray[np.bool_]) -> bool:
-    """Replay rounds that were each answered before the next guess, as `guess` and `tell` did but compiled.
-
-    `guessed` has the positions of the guessed labels. Returns whether it guesses the same again; if not, or if it
-    refuses a row, nothing is changed.
-    """
-    try:
-        with all_or_nothing(learner, fresh=False):
-            for t, (label, is_right) in enumerate(zip(guessed.tolist(), correct.tolist(), strict=True)):
-                guess = learner.guess(X[t])
-                if guess.index != label:
-                    raise ValueError("it guesses otherwise now")
-                learner.tell(guess, is_right)
-    except ValueError:
-        return False
-    return True
-
-
 def count(learner: "Learner", record: Record, rounds: int) -> None:
     """Add a record's counts to the learner's."""
     learner.n_rounds_ += rounds

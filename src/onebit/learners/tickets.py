@@ -320,8 +320,8 @@ def is_fit(guess: Guess, state: State, n_features: int, n_evidence: int) -> bool
 def _own_form(guess: Guess) -> Guess:
     """Return a ticket with its own arrays, of the types that compiled code takes; raises if it cannot be one."""
     round, label, propensity, explored, index, row, scores, version, confidence, evidence, _, run, token = guess
-    if confidence is not None and type(confidence) is not float:
-        raise TypeError("confidence is a number or None")
+    if confidence is not None and not (type(confidence) is float and 0.0 <= confidence <= 1.0):
+        raise TypeError("confidence is a probability or None")
     if type(explored) is not bool:
         raise TypeError("explored is True or False")
     if type(token) is not bytes or len(token) != TOKEN:
