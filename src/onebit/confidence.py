@@ -28,7 +28,8 @@ _ENOUGH = 30  # answers before there is a confidence
 _N_OWN = 9  # numbers known of every guess, a constant among them
 _TABLE = 1024  # classes that are told apart; with more, some share a rate
 _DRIFTS = (1e-4, 1e-3)  # of each regression: what the variances move by in a round, as a share of the way to the first
-_FIRST, _VARIANCE = (0.0, 0.5, 0.0, 0.5, 0.0, 0.0, 0.5, 0.0, 0.0), 1.0  # weights at first, and the variance of each
+_FIRST, _VARIANCE = (-0.5, 0.5, 0.2, 0.7, 0.4, 0.0, 0.7, 0.4, 0.5), 0.5  # weights at first, and the variance of each
+_FIRST_EXTRA = 0.75  # likewise, of what the learner offers
 _SHARE = 0.001  # of the mixture that is dealt out anew in every round (fixed share: Herbster, Warmuth 1998)
 _RECENT, _USUAL, _OF_CLASS = 30.0, 200.0, 0.99  # answers that rates and scales are averaged over; what a class keeps
 _LEAST_LIKELY = 1e-4  # what a regression held to be less likely counts as this when the mixture is judged
@@ -83,7 +84,7 @@ class Confidence:
 
     def __init__(self, n_classes: int, n_extra: int = 0) -> None:
         self.n_classes, self.n_extra, width = n_classes, n_extra, _N_OWN + n_extra
-        first = np.append(_FIRST, np.zeros(n_extra))
+        first = np.append(_FIRST, np.full(n_extra, _FIRST_EXTRA))
         self.arrays = ConfidenceArrays(
             np.tile(np.vstack([first, _VARIANCE * np.eye(width)]), (len(_DRIFTS), 1, 1)),
             np.zeros((2, _TABLE)),
@@ -218,7 +219,7 @@ def _describe(classes: Floats, numbers: Floats, scores: Floats, label: int, extr
     evidence[3] = _within(0.5 * lead, 2.0)
     evidence[4] = 2.0 * far / (2.0 + abs(far))
     evidence[5] = above * 2.0 / (2.0 + abs(above))
-    evidence[6] = height / (2.0 + abs(height))
+    evidence[6] = 2.0 * height / (2.0 + abs(height))
     evidence[7] = _log_odds(lately, 0.02)
     evidence[8] = 0.5 * math.log(right / wrong) - evidence[7]
     width = evidence.shape[0] - N_BESIDE

@@ -77,6 +77,8 @@ class State(ABC):
     """Whether a kernel can be to blame for a row that cannot be scored."""
     scores_in_python = False
     """Whether `fill` has something to do: then a stream is handed to the loop row by row."""
+    n_extra: ClassVar[int] = 0
+    """How many numbers `extra` returns."""
     plays_by_hand: ClassVar[bool] = False
     """Whether rounds are played by the learner's own `guess` and `tell`, which count them, and may fail half-way."""
     _scored_round = -1
@@ -159,6 +161,10 @@ class State(ABC):
             return len(scores) <= len(self.scratch.scores)
         is_allowed = label < len(scores) <= self.n_classes and bool(scores[label] > -np.inf)
         return is_allowed and bool((scores < np.inf).all())  # nor NaN
+
+    def extra(self, label: int) -> Floats:
+        """Return what speaks for a label beside the scores, after they were written to `scratch`: for `Confidence`."""
+        return np.empty(0)
 
     def rows_at_once(self, n_features: int) -> int:
         """Return how many rows of a stream to prepare at a time."""
