@@ -37,10 +37,11 @@ _LEAST_SLOPE = 1e-3  # of the logistic function, so that regressions that are su
 _N_NODES, _LOWEST, _SPACING = 25, -4.0, 0.5  # of the correction: log odds from −4 to 8
 _HELD_BACK, _OF_NODE = 40.0, 0.998  # answers without an error that each node starts with; what it keeps at an answer
 _LARGEST_SCALE = 600.0  # its logarithm
+_FAR, _TOO_OFTEN = 3.0, 20.0  # gaps so far from their scale, in logarithms, so often in a row, have another scale
 _SUREST = 16.0  # log odds of a regression
 _LARGEST_EXTRA = 3.0
 _LARGEST_WEIGHT = 1e6  # in a file
-ANSWERS, SCALE, HAS_SCALE, TOP, SPREAD, LATELY, MIXTURE = range(7)  # of `numbers`; the mixture is all the rest
+ANSWERS, LATELY, MEASURED, SCALE, FAR, TOP, SPREAD, MIXTURE = range(8)  # of `numbers`; the mixture is all the rest
 RIGHT, WRONG = range(2)  # of `classes`
 EXPECTED, COUNTS = 1, 2  # of `nodes`, behind RIGHT
 N_BESIDE = 2  # of evidence, behind the features: half the score and half the gap, from which scales are learned
@@ -78,7 +79,7 @@ class Confidence:
     ...     label = int(np.argmax(scores))
     ...     evidence, _ = confidence.observe(scores, label)
     ...     confidence.learn(evidence, label, correct=bool(draw.random() < 1 / (1 + np.exp(-np.ptp(scores)))))
-    >>> [round(confidence.observe(np.array([gap, 0.0]), 0)[1], 1) for gap in (0.0, 3.0)]
+    >>> [round(confidence.observe(np.array([gap, 0.0]), 0)[1], 1) for gap in (0.0, 2.0)]
     [0.5, 0.9]
     """
 
@@ -89,7 +90,7 @@ class Confidence:
             np.tile(np.vstack([first, _VARIANCE * np.eye(width)]), (len(_DRIFTS), 1, 1)),
             np.zeros((2, _TABLE)),
             np.zeros((3, _N_NODES)),
-            np.array([0.0] * LATELY + [0.5] + [1.0 / len(_DRIFTS)] * len(_DRIFTS)),
+            np.array([0.0, 0.5] + [0.0] * (MIXTURE - 2) + [1.0 / len(_DRIFTS)] * len(_DRIFTS)),
         )
         self._room = np.empty(width)
 
@@ -164,7 +165,7 @@ class Confidence:
             "nodes": (nodes >= 0.0).all()
             and (nodes <= slack * nodes[COUNTS]).all()
             and (nodes[COUNTS] <= slack / (1.0 - _OF_NODE)).all(),
-            "answers": numbers[ANSWERS] >= 0.0 and numbers[ANSWERS] == int(numbers[ANSWERS]),
+            "answers": 0.0 <= numbers[MEASURED] <= numbers[ANSWERS] and numbers[ANSWERS] == int(numbers[ANSWERS]),
             "scale": abs(numbers[SCALE]) <= slack * _LARGEST_SCALE and numbers[SPREAD] >= 0.0,
             "recent rate": 0.0 <= numbers[LATELY] <= 1.0,
             "mixture": (mixture > 0.0).all() and abs(mixture.sum() - 1.0) < 1e-6,
@@ -206,7 +207,7 @@ def _describe(classes: Floats, numbers: Floats, scores: Floats, label: int, extr
                 second = max(second, score)
     gap = own - second if second > -math.inf else 0.0
     to_third = own - third if third > -math.inf else gap
-    scale = math.exp(numbers[SCALE])
+    scale = math.exp(numbers[SCALE]) if numbers[MEASURED] > 0.0 else math.inf
     mean = total * (n / n_allowed) if n_allowed > 0 else own
     lead, far, above = _within(gap / scale, 1e9), _within(to_third / scale, 1e9), _within((own - mean) / scale, 1e9)
     height = _within((own - numbers[TOP]) / numbers[SPREAD], 1e9) if numbers[SPREAD] > 0.0 else 0.0
@@ -297,20 +298,26 @@ def _observe_rows(
 @jit_internal
 def _follow(numbers: Floats, own: float, gap: float) -> None:
     """Learn how large scores and gaps usually are; none of them counts for much, however large."""
-    rate, off = 1.0 / min(numbers[ANSWERS], _USUAL), own - numbers[TOP]
+    further, is_first = 0.0, numbers[MEASURED] == 0.0
+    if is_first and gap == 0.0:
+        return
     if gap != 0.0:
         further = _within(math.log(abs(gap)), _LARGEST_SCALE) - numbers[SCALE]
-        numbers[SCALE] += rate * _within(further, 3.0) if numbers[HAS_SCALE] > 0.0 else further
-        numbers[HAS_SCALE] = 1.0
-    if numbers[ANSWERS] == 1.0:
-        numbers[TOP] = own
-    elif numbers[SPREAD] > 0.0:
+        side = 1.0 if further > _FAR else -1.0 if further < -_FAR else 0.0
+        numbers[FAR] = numbers[FAR] + side if numbers[FAR] * side > 0.0 else side
+    if is_first or abs(numbers[FAR]) >= _TOO_OFTEN:
+        numbers[MEASURED], numbers[FAR], numbers[TOP], numbers[SPREAD] = 1.0, 0.0, own, 0.0
+        numbers[SCALE] += further
+        return
+    numbers[MEASURED] += 1.0
+    rate, off = 1.0 / min(numbers[MEASURED], _USUAL), own - numbers[TOP]
+    numbers[SCALE] += rate * _within(further, _FAR)
+    if numbers[SPREAD] > 0.0:
         off = _within(off, 10.0 * numbers[SPREAD])
         numbers[SPREAD] += rate * (abs(off) - numbers[SPREAD])
-        numbers[TOP] += rate * off
     else:
         numbers[SPREAD] = abs(off)
-        numbers[TOP] += rate * off
+    numbers[TOP] += rate * off
 
 
 @jit_no_refcount
