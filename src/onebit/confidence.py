@@ -103,6 +103,11 @@ class Confidence:
     def arrays(self, arrays: ConfidenceArrays) -> None:
         self._arrays, self._plain = arrays, tuple(arrays)  # a named tuple takes longer to hand over
 
+    @property
+    def n_evidence(self) -> int:
+        """How many numbers the evidence about a guess has."""
+        return len(self._room) + N_BESIDE
+
     def copy(self) -> Self:
         """Return another one that has learned the same."""
         made = type(self)(self.n_classes, self.n_extra)
@@ -137,7 +142,7 @@ class Confidence:
 
     def estimate_rows(self, scores: Floats, labels: Integers, extra: Floats | None = None) -> Floats:
         """Return the confidence in many guesses, one a row; nothing is changed."""
-        out, evidence = np.empty(len(labels)), np.empty(len(self._room) + N_BESIDE)
+        out, evidence = np.empty(len(labels)), np.empty(self.n_evidence)
         beside = np.zeros((len(labels), self.n_extra)) if extra is None else extra
         _observe_rows(self._plain, scores, labels, beside, self._room, evidence, out)
         return out

@@ -41,6 +41,9 @@ class Guess(NamedTuple):
         probability that the label is right.
     explored : bool
         Whether the label was drawn to explore rather than because of its score.
+    confidence : float or None
+        The estimated probability that the label is right, calibrated by the feedback so far; None until there is
+        enough of it, and for a learner without scores. Whole streams are played without it: see `onebit.play`.
 
     Examples
     --------
@@ -64,6 +67,11 @@ class Guess(NamedTuple):
     """The scores the guess was made from; empty if the learner has none."""
     version: int
     """How many updates the learner had made by then."""
+    confidence: float | None
+    evidence: Floats
+    """What the confidence was estimated from; empty if there is none."""
+    labels: tuple[Any, ...]
+    """The classes when the guess was made; empty in a ticket from JSON."""
     learner: str | None
     """The run of the learner that issued the ticket."""
     token: bytes
@@ -73,6 +81,12 @@ class Guess(NamedTuple):
     def id(self) -> str:
         """A short name for `tell`: the round and random bytes."""
         return f"{self.round}-{self.token.hex()}"
+
+    @property
+    def ranking(self) -> list[Any]:
+        """The allowed labels, the highest score first; empty for a learner without scores and a ticket from JSON."""
+        scores = self.scores[: len(self.labels)]
+        return [self.labels[i] for i in np.argsort(-scores, kind="stable").tolist() if scores[i] > -np.inf]
 
     def to_json(self) -> str:
         """Return the whole ticket as a JSON text, for `from_json`; its label must be one that can be saved."""
@@ -91,6 +105,8 @@ class Guess(NamedTuple):
             "row": row,
             "scores": describe(self.scores.tolist()),
             "version": self.version,
+            "confidence": self.confidence,
+            "evidence": self.evidence.tolist(),
             "learner": self.learner,
         }
         return write(fields)
@@ -114,7 +130,8 @@ class Guess(NamedTuple):
             round, token = read_id(fields.pop("id"))
             row, label = _row_of_json(fields.pop("row")), restore(fields.pop("label"), allowed)
             scores = _floats(restore(fields.pop("scores"), allowed))  # a label that was not allowed has −∞
-            return cls(round=round, label=label, row=row, scores=scores, token=token, **fields)
+            fields |= {"row": row, "scores": scores, "evidence": _floats(fields.pop("evidence"))}
+            return cls(round=round, label=label, labels=(), token=token, **fields)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise ValueError(f"text must be what Guess.to_json() returned; got {text!r:.80} ({error})") from error
 
@@ -173,6 +190,17 @@ class Curve(NamedTuple):
     mistakes: Integers
 
 
+class ByRound(NamedTuple):
+    """What happened in each round of a game with confidence, one entry a round."""
+
+    confidence: Floats
+    """The confidence of the guess; NaN where there was too little feedback."""
+    right: npt.NDArray[np.bool_]
+    """Whether the guess, or the suggestion, was right."""
+    asked: npt.NDArray[np.bool_]
+    """Whether the label was asked for."""
+
+
 @dataclass(frozen=True)
 class Trace:
     """What happened when one learner played one stream; `plot` draws it, `to_frame` is a table of it.
@@ -180,11 +208,18 @@ class Trace:
     Attributes
     ----------
     rounds, mistakes, updates, uniform_guesses : int
-        Rounds played, wrong guesses, rounds in which the learner changed, guesses drawn to explore.
+        Rounds played, wrong guesses (in rounds that were not asked about), rounds in which the learner changed, guesses
+        drawn to explore.
     curve : Curve
         Cumulative mistakes at a bounded number of checkpoints, the last being the last round.
     guesses : array or None
         The label guessed in every round, if it was asked for.
+    asked, suggestions_right : int
+        Rounds in which the label was asked for, and in how many of them the suggestion was right.
+    wrong_limit : float or None
+        The most mistakes that `wrong_at_most` allowed by the theorem.
+    by_round : ByRound or None
+        Confidence, right and asked of every round, of a game with confidence.
     """
 
     rounds: int
@@ -193,6 +228,10 @@ class Trace:
     uniform_guesses: int
     curve: Curve = field(repr=False)
     guesses: npt.NDArray[Any] | None = field(default=None, repr=False)
+    asked: int = 0
+    suggestions_right: int = 0
+    wrong_limit: float | None = field(default=None, repr=False)
+    by_round: ByRound | None = field(default=None, repr=False)
 
     def to_frame(self) -> "polars.DataFrame":
         """Return the curve as a Polars frame: round, mistakes so far, and their share of the rounds so far.

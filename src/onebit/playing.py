@@ -1,19 +1,22 @@
 """One learner against one stream."""
 
-from collections.abc import Callable, Iterator
+import math
+from array import array
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from onebit.engine.loop import ENDED, EXPLORED, MISTAKES, READY, UPDATES, Record, new_record
-from onebit.game import Curve, Trace
-from onebit.inputs import as_frame, check_choice, check_integer, check_real, check_rows, is_frame, take
+from onebit.asking import Asking
+from onebit.engine.loop import ENDED, EXPLORED, MISTAKES, PASSED, READY, UPDATES, Record, new_record
+from onebit.game import ByRound, Curve, Trace
+from onebit.inputs import as_frame, check_choice, check_integer, check_real, check_rows, check_switch, is_frame, take
 from onebit.labels import check_labels
 from onebit.learners import Learner
 from onebit.learners.by_hand import ASKING, AtHand, play_by_hand
-from onebit.learners.run import all_or_nothing, begin_stream, play_stream
+from onebit.learners.run import all_or_nothing, begin_stream, play_stream, row_of
 from onebit.streams import AdaptiveStream, DataSet, LearnerView
 
 _PIECES, _SHORTEST_PIECE = 200, 50  # how often progress is reported
@@ -32,6 +35,9 @@ def play(
     keep_guesses: bool = False,
     max_rounds: int = 1_000_000,
     on_progress: Callable[[int, int], None] | None = None,
+    confidence: bool = False,
+    wrong_at_most: float | None = None,
+    ask_at_most: float | None = None,
 ) -> Trace:
     """Play a stream with a learner and return what happened.
 
@@ -60,11 +66,19 @@ def play(
     on_progress : callable, optional
         Called now and then with how many rounds are played, and of how many; with the engine "stream" only. It does
         not change the game.
+    confidence : bool
+        Estimate the confidence of every guess: ``trace.by_round`` has it. Such games, and those that ask, are played
+        round by round.
+    wrong_at_most : float, optional
+        In (0, 1): the share of wrong decisions among those made alone. Where the learner is not sure enough the label
+        is asked for: it is learned, and the round is no mistake. docs/theory/asking.md says what is guaranteed.
+    ask_at_most : float, optional
+        In (0, 1): the share of rounds in which the label may be asked for, where it helps most. Give one of the two.
 
     Returns
     -------
     Trace
-        Mistakes, updates, the curve, and the guesses if asked for.
+        Mistakes, updates, the curve, the guesses if wanted, and how often the label was asked for.
 
     Examples
     --------
@@ -73,6 +87,9 @@ def play(
     >>> trace = onebit.play(onebit.BanditPerceptron(), X, y, seed=7)
     >>> trace.mistakes < 300, int(trace.curve.rounds[-1])
     (True, 10000)
+    >>> trace = onebit.play(onebit.BanditPerceptron(), X, y, seed=7, wrong_at_most=0.02)
+    >>> trace.mistakes <= trace.wrong_limit, trace.asked < 1_000
+    (True, True)
     """
     if not isinstance(learner, Learner):
         raise ValueError(f"learner must be an onebit learner such as BanditPerceptron(); got {learner!r}")
@@ -83,13 +100,16 @@ def play(
             raise ValueError(f"y must be left out with {kind}, which gives its own labels")
     elif y is None:
         raise ValueError("y is missing: give the label of every round")
+    asks = wrong_at_most is not None or ask_at_most is not None
+    asking = Asking(wrong_at_most=wrong_at_most, ask_at_most=ask_at_most) if asks else None
+    game = _Confident(learner, asking) if check_switch("confidence", confidence) or asks else None
     if isinstance(X, (AdaptiveStream, Iterator)):
-        return _play_adaptive(learner, X, seed, fresh, checkpoints, keep_guesses, max_rounds)
+        return _play_adaptive(learner, X, seed, fresh, checkpoints, keep_guesses, max_rounds, game)
     classes = None
     if isinstance(X, DataSet):
         classes = np.array(X.label_names)
         X, y = X.X, classes[X.y]
-    if engine == "stream" and on_progress is None:
+    if engine == "stream" and on_progress is None and game is None:
         record = play_stream(
             learner, X, y, seed=seed, fresh=fresh, classes=classes, checkpoints=checkpoints, keep_guesses=keep_guesses
         )
@@ -99,13 +119,71 @@ def play(
     record = new_record(len(labels), checkpoints, keep_guesses)
     with all_or_nothing(learner, fresh):
         codes = begin_stream(learner, rows, labels, X, seed=seed, fresh=fresh, classes=classes)
-        if engine == "stream" and on_progress is not None:
+        if game is not None:
+            given = ((row_of(rows, t), code) for t, code in enumerate(codes.tolist()))
+            game.play(given, record, on_progress)
+        elif engine == "stream" and on_progress is not None:
             # A frame is cut itself: its columns have names.
             cut = partial(take, rows) if not is_frame(X) else lambda start, stop: X[start:stop]
             _play_in_pieces(learner, cut, labels, record, on_progress)
         else:
             play_by_hand(learner, rows, codes, record)
-    return _trace(learner, record, len(labels))
+    return _trace(learner, record, len(labels), game)
+
+
+class _Confident:
+    """A game in which every guess has a confidence, and the label is asked for where a rule wants it."""
+
+    def __init__(self, learner: Learner, asking: Asking | None) -> None:
+        self._learner, self._asking = learner, asking
+        self._confidence, self._right, self._asked = array("d"), bytearray(), bytearray()
+
+    def play(
+        self, rounds: Iterable[tuple[Any, int]], record: Record, on_progress: Callable[[int, int], None] | None = None
+    ) -> int:
+        """Play rounds, given as features and the position of the label; return how many."""
+        learner, counts, limit = self._learner, record.counts, int(record.checkpoints[-1])
+        often, updates, t = max(_SHORTEST_PIECE, limit // _PIECES), learner.n_updates_, 0
+        for t, (features, code) in enumerate(rounds, start=1):
+            guess = learner.guess(features)
+            correct, ask = guess.index == code, False
+            if self._asking is not None:
+                decision = self._asking.decide(guess.confidence)
+                ask = decision.ask
+                self._asking.answer(decision, correct)
+            if ask:
+                learner.label(guess, learner._labels[code])
+            elif learner.full_information:
+                learner.tell(guess, correct, learner._labels[code])
+            else:
+                learner.tell(guess, correct)
+            self._confidence.append(math.nan if guess.confidence is None else guess.confidence)
+            self._right.append(correct)
+            self._asked.append(ask)
+            counts[MISTAKES] += not correct and not ask
+            counts[EXPLORED] += guess.explored
+            if len(record.guesses):
+                record.guesses[t - 1] = guess.index
+            if t == record.checkpoints[counts[PASSED]]:
+                record.cumulative[counts[PASSED]] = counts[MISTAKES]
+                counts[PASSED] += 1
+            if on_progress is not None and (t % often == 0 or t == limit):
+                on_progress(t, limit)
+            if t == limit:
+                break
+        counts[UPDATES] = learner.n_updates_ - updates
+        return t
+
+    def outcome(self) -> dict[str, Any]:
+        """Return what a trace says about confidence and asking."""
+        right, asked = (np.frombuffer(each, np.uint8).astype(np.bool_) for each in (self._right, self._asked))
+        asking = self._asking
+        return {
+            "asked": int(asked.sum()),
+            "suggestions_right": int((right & asked).sum()),
+            "wrong_limit": None if asking is None else asking.limit(),
+            "by_round": ByRound(np.array(self._confidence), right, asked),
+        }
 
 
 def _play_in_pieces(
@@ -197,6 +275,7 @@ def _play_adaptive(
     checkpoints: npt.ArrayLike | None,
     keep_guesses: bool,
     max_rounds: int,
+    game: _Confident | None,
 ) -> Trace:
     limit = check_integer("max_rounds", max_rounds, low=1, high=_MOST_ROUNDS)
     record = new_record(limit, checkpoints, keep_guesses)
@@ -205,13 +284,24 @@ def _play_adaptive(
     rounds = _Watched(stream, limit)
     with all_or_nothing(learner, fresh):
         learner.begin(stream.n_features, stream.classes, seed=seed, fresh=fresh)
-        played = play_by_hand(learner, rounds, rounds, record, _WATCHED_GAME)
+        if game is None:
+            played = play_by_hand(learner, rounds, rounds, record, _WATCHED_GAME)
+        else:
+            played = game.play(_watched(learner, rounds.stream), record)
         if played == 0:
             raise ValueError("the stream ended before its first round")
-    return _trace(learner, record, played)
+    return _trace(learner, record, played, game)
 
 
-def _trace(learner: Learner, record: Record, n_rounds: int) -> Trace:
+def _watched(learner: Learner, stream: AdaptiveStream) -> Iterator[tuple[Any, int]]:
+    """Yield the rounds of an adaptive stream, each chosen when the one before is over."""
+    t = 0
+    while (chosen := stream.next(LearnerView(t, learner.probabilities))) is not None:
+        yield chosen[0], learner.index_of(chosen[1])
+        t += 1
+
+
+def _trace(learner: Learner, record: Record, n_rounds: int, game: _Confident | None = None) -> Trace:
     inside = record.checkpoints < n_rounds  # an adaptive stream may end before its last checkpoint
     mistakes = int(record.counts[MISTAKES])
     return Trace(
@@ -221,4 +311,5 @@ def _trace(learner: Learner, record: Record, n_rounds: int) -> Trace:
         uniform_guesses=int(record.counts[EXPLORED]),
         curve=Curve(np.append(record.checkpoints[inside], n_rounds), np.append(record.cumulative[inside], mistakes)),
         guesses=learner.classes_[record.guesses[:n_rounds]] if len(record.guesses) else None,
+        **({} if game is None else game.outcome()),
     )

@@ -56,15 +56,15 @@ def desk(tmp_path: Path) -> Iterator[Decider]:
 
 def test_the_course_follows_from_the_log(desk: Decider) -> None:
     tickets = desk.guess_many([{"x": 1.0}] * 30)
-    assert [tuple(each)[1:] for each in desk.course()] == [(30, 0, 0)]
+    assert [tuple(each)[1:] for each in desk.course()] == [(30, 0, 0, 0)]
     desk.tell_many((ticket, at % 3 > 0) for at, ticket in enumerate(tickets[:20]))
     told = desk.course()
     assert [each.answered for each in told] == [*range(1, 21), 20]
-    assert told[-1][1:] == (30, 20, 7)
+    assert told[-1][1:] == (30, 20, 7, 0)
     assert told == sorted(told)
     desk.correct_answer(tickets[0], True)
     desk.withdraw(tickets[3])
-    assert desk.course()[-1][1:] == (30, 19, 5), "what was corrected counts as it should have been"
+    assert desk.course()[-1][1:] == (30, 19, 5, 0), "what was corrected counts as it should have been"
     assert desk.verify()
 
 

@@ -14,7 +14,8 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from onebit.decider import queries
 from onebit.decider.log import Batch, EventLog
-from onebit.decider.replay import replay, same_state
+from onebit.decider.recorder import Recorder, check_feedback, id_of
+from onebit.decider.replay import replay, verify
 from onebit.decider.settings import (
     CHANGEABLE,
     Settings,
@@ -24,12 +25,10 @@ from onebit.decider.settings import (
     open_log,
     settings_of,
 )
-from onebit.decider.state import Recorder, State, check_feedback, id_of
+from onebit.decider.state import State
 from onebit.decider.tickets import Event, Kind, LogError, Moment, Shadow, Status, Ticket
 from onebit.inputs import brief, check_choice, check_number, check_switch
-from onebit.labels import check_classes
 from onebit.learners import Learner
-from onebit.typed_json import describe
 
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
@@ -74,6 +73,8 @@ class Decider:
         silence: str = "nothing",
         exploration_floor: float = 0.0,
         max_open: int = 100_000,
+        wrong_at_most: float | None = None,
+        ask_at_most: float | None = None,
         seed: int = 0,
         trusted: Any = (),
         clock: Callable[[], float] = time.time,
@@ -107,6 +108,12 @@ class Decider:
             the performance of other learners.
         max_open : int
             Maximum number of open tickets; beyond it the oldest is closed, as at its deadline.
+        wrong_at_most : float
+            In (0, 1): the share of wrong decisions among those that are not asked about. Where the learner is not sure
+            enough, ``ticket.ask`` is True: a person decides, and `label` teaches it. What is guaranteed is in
+            docs/theory/asking.md.
+        ask_at_most : float
+            In (0, 1): the share of guesses that may be asked about, where a label helps most. Give one of the two.
         seed : int
             Seed of the exploration floor's draws. The learner has its own seed.
         trusted : list
@@ -129,6 +136,7 @@ class Decider:
         """
         options = {"kinds": kinds, "deadline": deadline, "silence": silence, "seed": seed}
         options |= {"exploration_floor": exploration_floor, "max_open": max_open}
+        options |= {"wrong_at_most": wrong_at_most, "ask_at_most": ask_at_most}
         about, now = None, check_time(clock())
         if classes is not None:
             about = new_settings(classes, learner, **options).described() | {"began": now}
@@ -251,6 +259,28 @@ class Decider:
         """
         return self._write(self._recorder.tell, ticket, correct)
 
+    def label(self, ticket: "str | Ticket", label: Any) -> bool:
+        """Record the right label of a guess, which was asked about or not; it teaches more than `tell`.
+
+        Parameters
+        ----------
+        ticket : str or Ticket
+            A ticket, or its id.
+        label : object
+            The right label, one of the classes.
+
+        Returns
+        -------
+        bool
+            Whether the feedback is new.
+
+        Raises
+        ------
+        ValueError
+            If the ticket is unknown or closed, or has other feedback; use `correct_answer` to change that.
+        """
+        return self._write(self._recorder.label, ticket, label)
+
     def guess_many(self, records: Iterable[Any], among: Any = None) -> list[Ticket]:
         """Guess a label for each record, with one write to disk.
 
@@ -264,12 +294,14 @@ class Decider:
 
     # Other events.
 
-    def correct_answer(self, ticket: "str | Ticket", correct: bool) -> None:
-        """Replace feedback that was mistaken.
+    def correct_answer(self, ticket: "str | Ticket", correct: bool | None = None, *, label: Any = None) -> None:
+        """Replace feedback that was mistaken: by whether the guess was right, or by the right label.
 
         The state is rebuilt as if the corrected feedback had been given at first: all events since then are replayed.
         """
-        self._write(self._recorder.correct, ticket, check_feedback(correct))
+        if (correct is None) == (label is None):
+            raise ValueError("give one of the two, correct or label; to take feedback back call withdraw(ticket)")
+        self._write(self._recorder.correct, ticket, None if correct is None else check_feedback(correct), label)
 
     def withdraw(self, ticket: "str | Ticket") -> None:
         """Withdraw feedback that was mistaken; the ticket stays closed."""
@@ -306,15 +338,12 @@ class Decider:
 
     def add_class(self, label: Any) -> None:
         """Add a label to the classes; it can be guessed from the next record on."""
-
-        def add() -> None:
-            check_classes([*self._state.classes, label])
-            self._recorder.record(Kind.CLASS_ADDED, None, {"label": describe(label)})
-
-        self._write(add)
+        self._write(self._recorder.add_class, label)
 
     def change(self, **settings: Any) -> None:
         """Change settings from now on: deadline, silence, exploration_floor, max_open, as in `open`.
+
+        Also wrong_at_most and ask_at_most: with another limit its count begins anew; None stops asking.
 
         Examples
         --------
@@ -328,13 +357,7 @@ class Decider:
         """
         if not settings:
             raise ValueError(f"name what to change: {', '.join(CHANGEABLE)}")
-
-        def change() -> None:
-            others = self.settings.changed(settings).changeable()
-            self._recorder.record(Kind.CHANGED, None, {name: others[name] for name in settings})
-            self._recorder.close_oldest(self.settings.max_open)
-
-        self._write(change)
+        self._write(self._recorder.change, settings)
 
     # What is known.
 
@@ -374,15 +397,15 @@ class Decider:
 
     def course(self) -> list[Moment]:
         """Return the learning curve: up to 512 points, evenly spaced by feedback, and the current one."""
-        return self._read(
-            lambda state: [*state.curve, Moment(self._log.last_time, state.n_guesses, state.n_answered, state.n_wrong)]
-        )
+        return self._read(lambda state: [*state.curve, state.moment(self._log.last_time)])
 
     def kernel_weights(self) -> list[tuple[str, float]]:
         """Return the weights of a `BanditSVM`'s kernels, largest first; empty for other learners."""
         return self._read(lambda state: queries.kernel_weights(state.learner))
 
-    def open_tickets(self, older_than: str | None = None, limit: int = 100) -> list[Ticket]:
+    def open_tickets(
+        self, older_than: str | None = None, limit: int = 100, *, asked: bool | None = None
+    ) -> list[Ticket]:
         """Return tickets without feedback, newest first.
 
         Parameters
@@ -391,8 +414,10 @@ class Decider:
             Return only tickets before the one with this id, which may be closed.
         limit : int
             Maximum number of tickets.
+        asked : bool
+            True for those that were asked about only, False for the others only; all by default.
         """
-        return self._read(lambda state: queries.open_tickets(state, older_than, limit))
+        return self._read(lambda state: queries.open_tickets(state, older_than, limit, asked))
 
     def look_up(self, ticket: "str | Ticket") -> list[Event]:
         """Return all events of a ticket in the log, by its id or the key of its request."""
@@ -432,12 +457,7 @@ class Decider:
         categories), the counts, and the events of open tickets. Earlier feedback can no longer be corrected, and the
         log can no longer be replayed from its beginning.
         """
-
-        def compact() -> int:
-            self._recorder.snapshot()
-            return self._log.compact(self._state.open)
-
-        return self._write(compact)
+        return self._write(self._recorder.compact)
 
     def forget(self, tickets: "Iterable[str | Ticket]" = (), where: Mapping[str, Any] | None = None) -> int:
         """Erase the events of some guesses, such as those of one person; return how many.
@@ -457,21 +477,8 @@ class Decider:
         if isinstance(tickets, (str, Ticket)):
             raise ValueError(f"tickets must be a list of tickets or their ids; got {brief(tickets)}")
         names, wanted = {id_of(ticket) for ticket in tickets}, queries.check_where(where)
-
-        def forget() -> int:
-            alone = []  # shadow decisions have no ticket
-            for event in queries.events_where(self._log.events(), wanted) if wanted else ():
-                names.update([] if event.ticket is None else [event.ticket])
-                alone += [event.seq] if event.ticket is None else []
-            self._recorder.close_unanswered(name for name in list(self._state.open) if name in names)
-            self._recorder.snapshot()
-            gone = alone + [event.seq for name in sorted(names) for event in self._log.about_ticket(name)]
-            self._state.requests.clear()  # the remaining ones are found in the log
-            self._state.feedback.clear()
-            self._log.erase(gone)
-            return len(gone)
-
-        return self._write(forget)
+        found = partial(queries.events_where, wanted=wanted) if wanted else None
+        return self._write(self._recorder.forget, names, found)
 
     def export(self, path: "str | os.PathLike[str]") -> int:
         """Write every guess in the log to a CSV or Parquet file, one row each; return how many.
@@ -486,13 +493,4 @@ class Decider:
 
         Raises LogError if any part of the file is damaged.
         """
-
-        def verify(state: State) -> bool:
-            if self._log.compacted:
-                raise ValueError(
-                    f"events up to {self._log.compacted} were compacted: the log has no beginning any more"
-                )
-            self._log.check()
-            return same_state(replay(self._log, self._settings, self._trusted, from_snapshot=False), state)
-
-        return self._read(verify)
+        return self._read(lambda state: verify(self._log, self._settings, self._trusted, state))

@@ -63,6 +63,9 @@ def status_of(state: State, log: EventLog, began: float) -> Status:
         guesses=state.n_guesses,
         right=state.n_answered - state.n_wrong,
         wrong=state.n_wrong,
+        asked=state.n_asked,
+        asked_answered=state.n_asked_answered,
+        suggestions_right=state.n_suggestions_right,
         open=len(state.open),
         silent=state.n_closed,
         watched=state.n_shadows,
@@ -75,7 +78,7 @@ def status_of(state: State, log: EventLog, began: float) -> Status:
     )
 
 
-def open_tickets(state: State, older_than: str | None, limit: int) -> list[Ticket]:
+def open_tickets(state: State, older_than: str | None, limit: int, asked: bool | None = None) -> list[Ticket]:
     """Return tickets without feedback, newest first; only those before one with a certain id, if given."""
     end = math.inf
     if older_than is not None:
@@ -83,11 +86,9 @@ def open_tickets(state: State, older_than: str | None, limit: int) -> list[Ticke
         if not (number.isascii() and number.isdigit() and len(number) < 20):
             raise ValueError(f"ticket {older_than!r:.80} is no ticket's id")
         end = int(number)
-    older = ((name, each) for name, each in reversed(state.open.items()) if each.seq < end)
-    return [
-        Ticket(name, state.classes[each.label], each.propensity, moment(each.time))
-        for name, each in islice(older, limit)
-    ]
+    wanted = (True, False) if asked is None else (asked,)
+    older = ((name, each) for name, each in reversed(state.open.items()) if each.seq < end and each.ask in wanted)
+    return [state.ticket_of(name, each) for name, each in islice(older, limit)]
 
 
 def kernel_weights(learner: Learner) -> list[tuple[str, float]]:

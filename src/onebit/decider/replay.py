@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from onebit.asking import Decision
 from onebit.decider.log import EventLog, Snapshot
 from onebit.decider.settings import Settings
 from onebit.decider.state import State
 from onebit.decider.tickets import Event, Kind, LogError
 from onebit.learners.run import can_play_again, play_again
-from onebit.learners.saving import filled_arrays, to_bytes
+from onebit.learners.saving import learned_arrays, to_bytes
 from onebit.machine_memory import MemoryBudgetError
 
 _FEWEST = 16  # rounds in a run: the learner's state is copied before each
@@ -33,7 +34,7 @@ def replay(
     `kept` is a snapshot in memory, later than those in the log.
     """
     corrections = log.of_kind(Kind.CORRECTED)
-    corrected = {str(event.ticket): event.body["correct"] for event in corrections}
+    corrected = {str(event.ticket): (event.body["correct"], event.body.get("label")) for event in corrections}
     noted = {event.seq for event in corrections}
     state = None
     for snapshot in chain([kept] if kept else [], log.snapshots()) if from_snapshot else ():
@@ -85,7 +86,7 @@ class Run:
     def __init__(self) -> None:
         self.rows: list[Any] = []
         self._additions: list[dict[str, Any]] = []
-        self._values: list[Any] = []  # nine a round: five of the guess event, four of the feedback
+        self._values: list[Any] = []  # eleven a round: seven of the guess event, four of the feedback
 
     def add(self, guess: Event, feedback: Event) -> None:
         """Add a round."""
@@ -93,14 +94,16 @@ class Run:
         self.rows.append(guess.row)
         self._additions.append(body["additions"])
         self._values += guess.seq, guess.time, guess.ticket, body["label"], body["propensity"]
+        self._values += {"confidence": body["confidence"], "ranking": body["ranking"]}, body.get("decision")
         self._values += feedback.seq, feedback.time, feedback.ticket, feedback.body["correct"]
 
     def events(self) -> Iterator[Event]:
         """Yield the events, with all that the state needs."""
         values = iter(self._values)
         for row, additions in zip(self.rows, self._additions, strict=True):
-            seq, time, ticket, label, propensity, *feedback, correct = islice(values, 9)
+            seq, time, ticket, label, propensity, known, decision, *feedback, correct = islice(values, 11)
             body = {"label": label, "wanted": label, "propensity": propensity, "among": None, "additions": additions}
+            body |= known if decision is None else known | {"decision": decision}
             yield Event(seq, time, Kind.GUESSED, ticket, body, row)
             seq, time, ticket = feedback
             yield Event(seq, time, Kind.FEEDBACK, ticket, {"correct": correct})
@@ -114,14 +117,21 @@ class Run:
         is_worth_it = len(self.rows) * _BYTES_A_ROUND >= n_bytes  # as the learner's state is copied
         if state.is_altered or not is_worth_it or not can_play_again(state.learner, self.rows[0]):
             return False
-        rows, labels, correct = np.array(self.rows), self._values[3::9], self._values[8::9]
+        rows, labels, correct = np.array(self.rows), self._values[3::11], self._values[10::11]
         if not play_again(state.learner, rows, np.array(labels), np.array(correct)):
             return False
         state.encoder.take_many(rows, self._additions)
-        for label, is_right, time in zip(labels, correct, self._values[6::9], strict=True):
+        times, decisions = self._values[8::11], self._values[6::11]
+        for label, is_right, time, given in zip(labels, correct, times, decisions, strict=True):
+            decision = None if given is None else Decision(*given)
+            ask = decision is not None and decision.ask
             state.counts[label][0] += 1
             state.n_guesses += 1
-            state.count_feedback(label, is_right, time)
+            state.n_asked += ask
+            state.count_feedback(label, is_right, time, ask)
+            if decision is not None and state.asking is not None:
+                state.asking.open(decision)
+                state.asking.answer(decision, is_right)
         state.seq = self._values[-4]
         return True
 
@@ -168,7 +178,19 @@ def _is_plain_guess(event: Event) -> bool:
 
 
 def _is_feedback(event: Event, guess: Event) -> bool:
-    return event.kind == Kind.FEEDBACK and event.ticket == guess.ticket and type(event.body.get("correct")) is bool
+    """Return whether it is feedback on a guess that teaches no more than the bit."""
+    if event.kind != Kind.FEEDBACK or event.ticket != guess.ticket:
+        return False
+    correct, label = event.body.get("correct"), event.body.get("label")
+    return type(correct) is bool and (label is None or correct)
+
+
+def verify(log: EventLog, settings: Settings, trusted: Any, state: State) -> bool:
+    """Return whether a replay of the whole log gives the state to the last bit; raises LogError for a damaged file."""
+    if log.compacted:
+        raise ValueError(f"events up to {log.compacted} were compacted: the log has no beginning any more")
+    log.check()
+    return same_state(replay(log, settings, trusted, from_snapshot=False), state)
 
 
 def same_state(one: State, other: State) -> bool:
@@ -177,10 +199,15 @@ def same_state(one: State, other: State) -> bool:
         return False
     if list(one.open) != list(other.open) or one.classes != other.classes:
         return False
+    mine, theirs = (None if each.asking is None else each.asking.state() for each in (one, other))
+    if mine != theirs:
+        return False
     if not one.learner._started or not other.learner._started:
         return one.learner._started == other.learner._started
     if one.learner._state.plays_by_hand:  # its state is opaque: compare the serialized copies, which have no tickets
         return bytes(to_bytes(copy(one.learner))) == bytes(to_bytes(copy(other.learner)))
     # Without spare capacity, which is smaller after loading a snapshot.
-    mine, theirs = (filled_arrays(each.learner._state) for each in (one, other))
-    return all(np.array_equal(array, theirs[name], equal_nan=True) for name, array in mine.items())
+    mine, theirs = (learned_arrays(each.learner) for each in (one, other))
+    return mine.keys() == theirs.keys() and all(
+        np.array_equal(array, theirs[name], equal_nan=True) for name, array in mine.items()
+    )

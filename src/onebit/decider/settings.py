@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
+from onebit.asking import Asking, check_share
 from onebit.decider.log import EventLog
 from onebit.decider.sqlite import SQLiteLog
 from onebit.decider.tickets import LogError
@@ -16,18 +17,27 @@ from onebit.learners import BanditSVM, Learner
 from onebit.learners.saving import from_bytes, to_bytes
 from onebit.typed_json import Trusted, describe, restore
 
-CHANGEABLE = ("deadline", "silence", "exploration_floor", "max_open")  # the settings that can be changed later
+CHANGEABLE = (
+    "deadline",
+    "silence",
+    "exploration_floor",
+    "max_open",
+    "wrong_at_most",
+    "ask_at_most",
+)  # the settings that can be changed later
 LATEST_TIME = 32_503_680_000.0  # the year 3000: later times are not in seconds
 
 
 _DEFAULTS: dict[str, Any] = {"kinds": None, "deadline": None, "silence": "nothing", "exploration_floor": 0.0}
-_DEFAULTS |= {"max_open": 100_000, "seed": 0}
+_DEFAULTS |= {"max_open": 100_000, "wrong_at_most": None, "ask_at_most": None, "seed": 0}
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "kinds": lambda value: dict(value or {}),  # checked by the encoder
     "deadline": lambda value: None if value is None else check_number("deadline", value, above=0.0),
     "silence": lambda value: check_choice("silence", value, ("nothing", "wrong")),
     "exploration_floor": lambda value: check_number("exploration_floor", value, at_least=0.0, at_most=1.0),
     "max_open": lambda value: check_integer("max_open", value, low=1),
+    "wrong_at_most": lambda value: None if value is None else check_share("wrong_at_most", value),
+    "ask_at_most": lambda value: None if value is None else check_share("ask_at_most", value),
     "seed": lambda value: check_integer("seed", value, low=0),
 }
 
@@ -42,6 +52,8 @@ class Settings(NamedTuple):
     silence: str
     exploration_floor: float
     max_open: int
+    wrong_at_most: float | None
+    ask_at_most: float | None
     seed: int
 
     def described(self) -> dict[str, Any]:
@@ -53,11 +65,19 @@ class Settings(NamedTuple):
         for name in changes:
             if name not in CHANGEABLE:
                 raise ValueError(f"{name!r:.80} cannot be changed; {', '.join(CHANGEABLE)} can. Begin another decider")
-        return self._replace(**{name: _CHECKS[name](value) for name, value in changes.items()})
+        found = self._replace(**{name: _CHECKS[name](value) for name, value in changes.items()})
+        found.new_asking()  # raises if both are given
+        return found
 
     def changeable(self) -> dict[str, Any]:
         """Return the settings that can be changed."""
         return {name: getattr(self, name) for name in CHANGEABLE}
+
+    def new_asking(self) -> Asking | None:
+        """Return the rule that decides when to ask, with nothing counted yet; None if it never does."""
+        if self.wrong_at_most is None and self.ask_at_most is None:
+            return None
+        return Asking(wrong_at_most=self.wrong_at_most, ask_at_most=self.ask_at_most)
 
     def new_learner(self, trusted: Any = ()) -> Learner:
         """Return a copy of the initial learner."""
@@ -79,7 +99,9 @@ def new_settings(classes: Any, learner: Learner | None, **options: Any) -> Setti
     checked = {name: _CHECKS[name](value) for name, value in (_DEFAULTS | options).items()}
     Encoder(checked["kinds"])  # raises before a file is created
     fresh = type(made)(**made.get_params(deep=False)).set_params(classes=labels)
-    return Settings(labels, bytes(to_bytes(fresh)), **checked)
+    settings = Settings(labels, bytes(to_bytes(fresh)), **checked)
+    settings.new_asking()  # raises if both are given
+    return settings
 
 
 def settings_of(described: dict[str, Any], trusted: Any = ()) -> Settings:

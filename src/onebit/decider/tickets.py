@@ -12,6 +12,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple
 
+from onebit.asking import Decision
 from onebit.inputs import Rows, brief
 
 _LONGEST_LABEL = 200
@@ -45,7 +46,7 @@ class Event(NamedTuple):
 
 
 class Ticket(NamedTuple):
-    """A guess, for which feedback can be given."""
+    """A guess, for which feedback can be given; a suggestion if `ask` is True: then a person is to give the label."""
 
     id: str
     """Unpredictable id of the guess, for `tell`."""
@@ -53,6 +54,12 @@ class Ticket(NamedTuple):
     propensity: float
     """Probability with which this label was drawn; not the probability that it is right."""
     time: datetime
+    confidence: float | None = None
+    """Estimated probability that the label is right; None while there is too little feedback."""
+    ask: bool = False
+    """Whether the decider wants the right label from a person: see `wrong_at_most` and `ask_at_most`."""
+    ranking: tuple[Any, ...] = ()
+    """The allowed labels, the highest score first; at most 20."""
 
 
 class Open(NamedTuple):
@@ -64,6 +71,10 @@ class Open(NamedTuple):
     own: str | None  # the learner's ticket; None if the label was not chosen by the learner
     propensity: float
     row: Rows | None  # the encoded record, if the label was not chosen by the learner
+    confidence: float | None = None
+    ranking: tuple[int, ...] = ()  # indices of labels
+    ask: bool = False
+    decision: Decision | None = None  # what the rule of asking must know when the answer comes
 
 
 class Shadow(NamedTuple):
@@ -82,7 +93,13 @@ class Status(NamedTuple):
     classes: list[Any]
     guesses: int
     right: int
+    """Of the decisions that were not asked about, as is `wrong`."""
     wrong: int
+    asked: int
+    """Guesses for which the label was asked for."""
+    asked_answered: int
+    suggestions_right: int
+    """How often the suggestion was right, of those that were asked about and answered."""
     open: int
     silent: int
     watched: int
@@ -104,6 +121,7 @@ class Moment(NamedTuple):
     guesses: int
     answered: int
     wrong: int
+    asked: int = 0
 
 
 # Errors of the log.
@@ -204,7 +222,11 @@ class TicketConflictError(AdvisedError):
 
 def _in_python(verb: str, arguments: dict[str, Any]) -> str:
     method = "correct_answer" if verb == "correct" else verb
-    return f"{method}({', '.join(map(repr, arguments.values()))})"
+    given = [
+        f"label={value!r}" if verb == "correct" and name == "label" else repr(value)
+        for name, value in arguments.items()
+    ]
+    return f"{method}({', '.join(given)})"
 
 
 # Labels.

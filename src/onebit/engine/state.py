@@ -20,6 +20,7 @@ from onebit.inputs import ENTRIES_AT_ONCE, Floats, Integers, Rows, SparseRows, c
 _Rows = TypeVar("_Rows", Floats, SparseRows, Rows)
 
 # What a state holds beside what was learned: scratch arrays and compiled functions.
+_NOTHING = np.empty(0)
 _MADE_AGAIN = frozenset(("scratch", "_scored_round", "_ready", "_compiled"))
 
 
@@ -77,10 +78,10 @@ class State(ABC):
     """Whether a kernel can be to blame for a row that cannot be scored."""
     scores_in_python = False
     """Whether `fill` has something to do: then a stream is handed to the loop row by row."""
-    n_extra: ClassVar[int] = 0
-    """How many numbers `extra` returns."""
     plays_by_hand: ClassVar[bool] = False
     """Whether rounds are played by the learner's own `guess` and `tell`, which count them, and may fail half-way."""
+    n_extra: ClassVar[int] = 0
+    """How many numbers `extra` returns."""
     _scored_round = -1
     """The round whose scores are in `scratch`, as long as nothing has been learned since."""
     _ready: Mapping[type, tuple[CompiledAlgorithm, Any, Any, Any]] = MappingProxyType({})
@@ -104,6 +105,18 @@ class State(ABC):
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn from a round of another system (see `Answer`; propensity None: unknown); return whether it changed."""
         raise ValueError(f"{type(self).__name__} cannot learn from rounds that others played; give it learn_from_log")
+
+    def learns_from_logs(self) -> bool:
+        """Return whether `learn_from_log` is there."""
+        return type(self).learn_from_log is not State.learn_from_log
+
+    def extra(self, label: int) -> Floats:
+        """Return what speaks for a label of the row scored last, beside its score: for the confidence in it."""
+        return _NOTHING
+
+    def extra_rows(self, rows: Rows, labels: Integers) -> Floats:
+        """Return what speaks for a label of each of many rows, one row each."""
+        return np.zeros((len(labels), self.n_extra))
 
     def prepare(self, rows: Rows) -> Rows:
         """Return rows in the form that the state takes; raises ValueError for a row it cannot take."""
@@ -162,10 +175,6 @@ class State(ABC):
         is_allowed = label < len(scores) <= self.n_classes and bool(scores[label] > -np.inf)
         return is_allowed and bool((scores < np.inf).all())  # nor NaN
 
-    def extra(self, label: int) -> Floats:
-        """Return what speaks for a label beside the scores, after they were written to `scratch`: for `Confidence`."""
-        return np.empty(0)
-
     def rows_at_once(self, n_features: int) -> int:
         """Return how many rows of a stream to prepare at a time."""
         return 1 << 62 if self.takes_sparse else max(1, ENTRIES_AT_ONCE // n_features)
@@ -191,7 +200,7 @@ class State(ABC):
 
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from the answer to one guess and return whether anything changed; `truth` as in `Answer`."""
-        round, _, _, explored, label, row, scores, _, _, _ = guess
+        round, _, _, explored, label, row, scores, *_ = guess
         if self._scored_round != round:
             # The answer is late: other rounds were played since the guess.
             self.score(row, row)

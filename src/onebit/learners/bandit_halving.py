@@ -154,7 +154,9 @@ class _Survivors(State):
     may_have_kernel = False
     per_class: ClassVar[tuple[str, ...]] = "scores", "propensities"
 
-    def __init__(self, weights: Floats, functions: list[Callable[[Floats], Any]] | None, labels: list[Any]) -> None:
+    def __init__(
+        self, weights: Floats, functions: list[Callable[[Floats], Any]] | None, labels: tuple[Any, ...]
+    ) -> None:
         self._functions, self._labels = functions, labels
         self.scores_in_python, self.n_classes = functions is not None, len(labels)
         self.settings = HalvingSettings(functions is None)

@@ -21,6 +21,7 @@ from sklearn.exceptions import NotFittedError
 
 from onebit import kernels
 from onebit.bounds import Claim
+from onebit.confidence import Confidence
 from onebit.engine.randomness import Draw, uniform
 from onebit.engine.state import State
 from onebit.game import Guess
@@ -30,6 +31,8 @@ from onebit.learners import run
 from onebit.learners.by_hand import ByHand
 from onebit.learners.saving import save
 from onebit.learners.tickets import Tickets
+
+_NO_EVIDENCE = np.empty(0)
 
 
 class Learner(run.Classifier):
@@ -69,13 +72,15 @@ class Learner(run.Classifier):
 
     _lock: threading.RLock
     _state: State
-    _labels: list[Any]
+    _labels: tuple[Any, ...]
     _key: int
     """The seed of the current run."""
     _in_force: dict[str, Any]
     """The settings of the current run: changes made meanwhile apply from the next one."""
     _tickets: Tickets | None = None
     """None before the first guess of a run: whole streams issue no tickets."""
+    _confidence: Confidence | None = None
+    """None before the first guess of a run, and for a learner without scores."""
     _max_open_tickets: int = 10_000
     _started: bool = False
     """Whether a run has begun, and there is a state."""
@@ -164,6 +169,7 @@ class Learner(run.Classifier):
             if not self._started:
                 run.begin(self, row.shape[1], None, None, given)
             self._tickets = Tickets(self._max_open_tickets)
+            self._confidence = self._confidence or run.new_confidence(self)
         t = self.n_rounds_
         if among is None:
             index, explored, propensity, scores, kept = self._state.guess(row, self._key, t)
@@ -172,8 +178,12 @@ class Learner(run.Classifier):
             index, explored, propensity, scores, kept = self._state.guess_among(row, self._key, t, allowed)
         self.n_rounds_ = t + 1
         self.n_uniform_guesses_ += explored
-        label, version = self._labels[index], self.n_updates_
-        return self._tickets.issue(t, label, propensity, explored, index, kept, scores, version)
+        label, version, confidence, evidence = self._labels[index], self.n_updates_, None, _NO_EVIDENCE
+        if self._confidence is not None:
+            evidence, estimate = self._confidence.observe(scores, index, self._state.extra(index))
+            confidence = estimate if estimate == estimate else None  # NaN: too little feedback
+        about = label, propensity, explored, index, kept, scores, version, confidence, evidence, self._labels
+        return self._tickets.issue(t, *about)
 
     def tell(self, guess: Guess | str, correct: bool, label: Any = None) -> None:
         """Give the feedback on a guess: at once, late, in any order, or never, but only once.
@@ -196,8 +206,34 @@ class Learner(run.Classifier):
             truth = -1 if label is None and not self.full_information else self._truth(own, right, label)
             # Closed only after the update: an error leaves the ticket open.
             self.n_updates_ += self._state.update(own, right, truth)
+            if self._confidence is not None and len(own.evidence):
+                self._confidence.learn(own.evidence, own.index, right)
             tickets.close(own)
             self.n_mistakes_ += not right
+
+    def label(self, guess: Guess | str, label: Any) -> bool:
+        """Give the right label as the feedback on a guess, which teaches more than a bit; return whether it was right.
+
+        The learner learns whether its guess was right, as from `tell`; if it was wrong, it then learns the label, as
+        from `learn_labels`. A learner that cannot learn from known rounds learns the bit alone.
+
+        Parameters
+        ----------
+        guess : Guess or str
+            The ticket, its JSON or its `id`, as for `tell`.
+        label : object
+            The right label, one of the classes; with ``classes="grow"`` it may be new.
+        """
+        with self._lock:
+            _, own = self._open_ticket(guess)
+            if run.grows(self) and label not in self._labels:
+                run.join(self, [label])
+            index = self.index_of(label)
+            correct = index == own.index
+            self.tell(guess, correct, label if self.full_information else None)
+            if not correct and not self.full_information and self._state.learns_from_logs():
+                self.n_updates_ += self._state.learn_from_log(own.row, index, True, -1, 1.0)
+            return correct
 
     def _truth(self, guess: Guess, correct: bool, label: Any) -> int:
         """Return the position of the right label, which must not contradict the feedback."""
@@ -221,7 +257,9 @@ class Learner(run.Classifier):
         """Return the open tickets and the checked ticket, or raise ValueError if it is not open."""
         if self._tickets is None:
             raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
-        return self._tickets, self._tickets.look_up(guess, self._labels, self._state, self.n_features_in_)
+        n_evidence = 0 if self._confidence is None else self._confidence.n_evidence
+        shape = self.n_features_in_, n_evidence
+        return self._tickets, self._tickets.look_up(guess, self._labels, self._state, shape)
 
     @property
     def max_open_tickets(self) -> int:
@@ -295,6 +333,19 @@ class Learner(run.Classifier):
             # In pieces: preparing may make sparse rows dense.
             pieces = [take(rows, start, start + at_once) for start in range(0, rows.shape[0], at_once)]
             return np.concatenate([state.score_rows(state.prepare(piece)) for piece in pieces])
+
+    def confidence(self, X: Any) -> Floats:
+        """Return for every row of X the estimated probability that `predict` is right, without exploring or learning.
+
+        It is calibrated by the feedback on the guesses so far, those of `guess` and of ``play(…, confidence=True)``;
+        NaN until there is enough of it.
+        """
+        scores = self.score_classes(X)
+        if self._confidence is None:
+            return np.full(len(scores), np.nan)
+        with self._lock:
+            best = np.argmax(scores, axis=1)
+            return self._confidence.estimate_rows(scores, best, self._state.extra_rows(check_rows(X), best))
 
     def learned(self) -> dict[str, Floats]:
         """Return copies of the arrays it has learned, by name."""
@@ -376,6 +427,9 @@ class Learner(run.Classifier):
         """Learn from rows X whose labels y are known, as `learn_from` with the right label and propensity 1."""
         rows = check_rows(X)
         labels = check_labels(y, rows.shape[0])
+        if self._started and not run.grows(self):
+            encode_labels(labels, self.classes_, "y", run.LET_IT_JOIN)
+            return self.learn_from(X, labels, True, 1.0)  # which rolls back by itself; one row needs no copy
         with run.all_or_nothing(self, fresh=False):
             run.check_width(self, rows, X)
             run.codes_of(self, labels, rows.shape[1], "y", X)

@@ -148,6 +148,10 @@ class ByHand(State):
         """Add a class to the learner."""
         self._own("_add_class")()
 
+    def learns_from_logs(self) -> bool:
+        """Return whether the learner has `_learn_from_log`."""
+        return hasattr(self._learner, "_learn_from_log")
+
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn from a round that another system played."""
         answer = Answer(label, False, correct, truth)

@@ -15,6 +15,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import validate_data
 
+from onebit.confidence import Confidence
 from onebit.engine.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, new_record
 from onebit.inputs import (
     Floats,
@@ -34,7 +35,7 @@ from onebit.machine_memory import claim_memory
 
 _FLOAT64 = np.dtype(np.float64)
 _LEAST_PROPENSITY = 2.0**-1000  # the reciprocal of less may overflow
-_LET_IT_JOIN = "list it in classes=, or let it join a run that has begun: add_class"
+LET_IT_JOIN = "list it in classes=, or let it join a run that has begun: add_class"
 """What to do about a label that is not among the classes."""
 
 
@@ -96,7 +97,7 @@ def begin(
             )
         classes = check_classes(learner.classes)
     learner._key = check_seed(learner.seed if seed is None else seed)
-    learner.classes_, learner._labels = classes, classes.tolist()
+    learner.classes_, learner._labels = classes, tuple(classes.tolist())
     learner.n_features_in_, learner._row_shape = n_features, (n_features,)
     check_columns(learner, given, reset=True)
     learner._state, learner._started = learner._new_state(), True
@@ -107,7 +108,14 @@ def begin(
         for name, value in learner.get_params(deep=False).items()
     }
     learner.n_rounds_ = learner.n_mistakes_ = learner.n_updates_ = learner.n_uniform_guesses_ = 0
-    learner._tickets = None
+    learner._tickets = learner._confidence = None
+
+
+def new_confidence(learner: "Learner") -> Confidence | None:
+    """Return an estimator of confidence that has learned nothing; None for a learner without scores."""
+    if learner._state.plays_by_hand:
+        return None
+    return Confidence(len(learner._labels), learner._state.n_extra)
 
 
 @contextmanager
@@ -118,6 +126,7 @@ def all_or_nothing(learner: "Learner", fresh: bool = True) -> Iterator[None]:
     """
     with learner._lock:
         before, bookmark = dict(vars(learner)), None
+        before["_confidence"] = None if learner._confidence is None else learner._confidence.copy()
         if learner._started and (not fresh or learner._state.plays_by_hand):
             before["_tickets"] = copy.copy(learner._tickets)
             bookmark = learner._state.bookmark()
@@ -209,7 +218,7 @@ def allowed_positions(learner: "Learner", among: Any) -> Integers:
             f"among must list some of the {len(learner.classes_)} classes; got {len(labels)} labels. Name each label "
             "once"
         )
-    return np.unique(encode_labels(labels, learner.classes_, "among", _LET_IT_JOIN))
+    return np.unique(encode_labels(labels, learner.classes_, "among", LET_IT_JOIN))
 
 
 def codes_of(learner: "Learner", labels: npt.NDArray[Any], n_features: int, name: str, given: Any) -> Integers:
@@ -221,7 +230,7 @@ def codes_of(learner: "Learner", labels: npt.NDArray[Any], n_features: int, name
         met = infer_classes(labels)
         if (is_new := positions(met, learner.classes_) < 0).any():
             join(learner, met[is_new].tolist())
-    return encode_labels(labels, learner.classes_, name, _LET_IT_JOIN)
+    return encode_labels(labels, learner.classes_, name, LET_IT_JOIN)
 
 
 def join(learner: "Learner", labels: list[Any]) -> None:
@@ -231,8 +240,10 @@ def join(learner: "Learner", labels: list[Any]) -> None:
     with all_or_nothing(learner, fresh=False):
         for n in range(len(learner._labels) + 1, len(wider) + 1):
             learner.classes_ = wider[:n]
-            learner._labels = learner.classes_.tolist()
+            learner._labels = tuple(learner.classes_.tolist())
             learner._state.add_class()
+            if learner._confidence is not None:
+                learner._confidence.add_class()
 
 
 def check_feedback(correct: Any, n: int) -> npt.NDArray[np.bool_]:
@@ -326,15 +337,13 @@ def play_again(learner: "Learner", X: Floats, guessed: Integers, correct: npt.ND
     `guessed` has the positions of the guessed labels. Returns whether it guesses the same again; if not, or if it
     refuses a row, nothing is changed.
     """
-    record = new_record(len(guessed), [len(guessed)], keep_guesses=True)
     try:
         with all_or_nothing(learner, fresh=False):
-            # −1 is no label: it makes the guess wrong, which is all that bandit feedback contains.
-            y = np.where(correct, guessed, -1)
-            learner._state.play(check_rows(X), y, learner._key, learner.n_rounds_, record)
-            if not np.array_equal(record.guesses, guessed):
-                raise ValueError("it guesses otherwise now")
-            count(learner, record, len(guessed))
+            for t, (label, is_right) in enumerate(zip(guessed.tolist(), correct.tolist(), strict=True)):
+                guess = learner.guess(X[t])
+                if guess.index != label:
+                    raise ValueError("it guesses otherwise now")
+                learner.tell(guess, is_right)
     except ValueError:
         return False
     return True

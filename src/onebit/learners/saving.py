@@ -57,6 +57,7 @@ _REBUILT = {
     "_key",
     "_row_shape",
     "_in_force",
+    "_confidence",
     "_max_open_tickets",
 } | {
     *_COUNTS,
@@ -138,10 +139,18 @@ def _describe_learner(learner: "Learner") -> tuple[dict[str, Any], Arrays]:
             "runs": [],
         }
         arrays |= {f"state/{name}": array for name, array in pack_state(learner._state).items()}
+        if learner._confidence is not None:
+            arrays |= {f"confidence/{name}": each for name, each in learner._confidence.arrays._asdict().items()}
         if learner._tickets is not None:
             header["runs"], of_tickets = _pack_tickets(learner._tickets)
             arrays |= {f"tickets/{name}": array for name, array in of_tickets.items()}
     return header, arrays | {f"values/{i}": array for i, array in enumerate(values)}
+
+
+def learned_arrays(learner: "Learner") -> Arrays:
+    """Return views of all arrays that a learner has learned, confidence included, without spare capacity."""
+    confidence = {} if learner._confidence is None else learner._confidence.arrays._asdict()
+    return filled_arrays(learner._state) | {f"confidence {name}": array for name, array in confidence.items()}
 
 
 def _described(what: str, named: dict[str, Any], values: list[Any]) -> dict[str, Any]:
@@ -318,7 +327,7 @@ def _put_back(learner: "Learner", header: dict[str, Any], arrays: Arrays, labels
     """Restore the saved state and the open tickets in a learner."""
     n_features = check_integer("n_features", header["n_features"], low=1)
     counts = {name: check_integer(name, header["counts"][name], low=0, high=MAX_SEED // 2) for name in _COUNTS}
-    of_state, of_tickets = _part(arrays, "state"), _part(arrays, "tickets")
+    of_state, of_tickets, of_confidence = (_part(arrays, name) for name in ("state", "tickets", "confidence"))
     # Every state but `ByHand` has an array as wide as the features: a small file cannot need a large state.
     if n_features > size and of_state:
         raise ValueError(f"it speaks of {n_features} features, and is too small for that")
@@ -331,6 +340,8 @@ def _put_back(learner: "Learner", header: dict[str, Any], arrays: Arrays, labels
     runs = header["runs"]
     if type(runs) is not list or not all(type(name) is str for name in runs):
         raise ValueError("its runs have no names")
+    if of_confidence:
+        _unpack_confidence(learner, of_confidence)
     if of_tickets:
         learner._tickets = _unpack_tickets(learner, runs, of_tickets)
 
@@ -392,6 +403,21 @@ def _unpack_state(state: State, packed: Mapping[str, npt.NDArray[Any]]) -> None:
     state.renew()
 
 
+def _unpack_confidence(learner: "Learner", packed: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Restore what was learned about confidence, or raise ValueError."""
+    confidence = run.new_confidence(learner)
+    blank = {} if confidence is None else confidence.arrays._asdict()
+    if confidence is None or packed.keys() != blank.keys():
+        raise ValueError("another version of onebit saved it, which estimated confidence otherwise")
+    for name, like in blank.items():
+        if packed[name].dtype.newbyteorder("=") != like.dtype or packed[name].shape != like.shape:
+            raise ValueError(f"{name} of its confidence is {packed[name].dtype} of shape {packed[name].shape}")
+    arrays = {name: np.array(packed[name], like.dtype) for name, like in blank.items()}
+    confidence.check(type(confidence.arrays)(**arrays))
+    confidence.arrays = type(confidence.arrays)(**arrays)
+    learner._confidence = confidence
+
+
 def _unpack_tickets(learner: "Learner", runs: list[str], arrays: Mapping[str, npt.NDArray[Any]]) -> Tickets:
     """Return the packed tickets, or raise ValueError."""
     _, blank = _pack_tickets(Tickets(1))
@@ -404,10 +430,10 @@ def _unpack_tickets(learner: "Learner", runs: list[str], arrays: Mapping[str, np
     starts, content = np.concatenate([np.zeros(1, np.int64), arrays["ends"]]), arrays["content"].tobytes()
     if (starts[1:] < starts[:-1]).any() or starts[-1] != len(content):
         raise ValueError("its tickets do not lie one behind the other")
-    kept = []
+    kept, n_evidence = [], 0 if learner._confidence is None else learner._confidence.n_evidence
     for (start, end), place in zip(pairwise(starts.tolist()), arrays["run"].tolist(), strict=True):
         guess = guess_of(content[start:end], learner._labels, runs[check_position(place, len(runs))])
-        if not is_fit(guess, learner._state, learner.n_features_in_):
+        if not is_fit(guess, learner._state, learner.n_features_in_, n_evidence):
             raise ValueError(f"its ticket of round {guess.round} has a row or scores that no guess is made from")
         kept.append(guess)
     rounds = [-1, *(guess.round for guess in kept), learner.n_rounds_]

@@ -16,6 +16,7 @@ or its JSON) can still be checked. A ticket that is answered before the next gue
 expired rounds form a page, which is freed when its last ticket is closed.
 """
 
+import math
 import operator
 import os
 import secrets
@@ -34,8 +35,9 @@ from onebit.game import TOKEN, Guess, read_id
 from onebit.inputs import Rows, SparseRows
 
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
-# Whether the row is sparse; lengths of row, columns and scores; round, index, explored, version, propensity, token.
-_HEAD = struct.Struct(f"<?qqqqqbqd{TOKEN}s")
+# Whether the row is sparse; lengths of row, columns, scores and evidence; round, index, explored, version, propensity,
+# confidence, token.
+_HEAD = struct.Struct(f"<?qqqqqqbqdd{TOKEN}s")
 _pack_head = _HEAD.pack
 DIGEST = 8
 """Bytes kept of an expired ticket; two tickets share a digest with probability about 10⁻¹⁹."""
@@ -100,7 +102,7 @@ class Tickets:
         self._tokens: list[bytes] = []
 
     def issue(self, *fields: Any) -> Guess:
-        """Return an open ticket of the current run; the arguments are its fields, from the round to the version."""
+        """Return an open ticket of the current run; the arguments are its fields, up to the labels."""
         if self.latest is not None:
             self._file_latest()
             while len(self._kept) >= self.most:
@@ -111,15 +113,16 @@ class Tickets:
             drawn = secrets.token_bytes(_TOKENS_AT_ONCE * TOKEN)
             self._tokens = [drawn[start : start + TOKEN] for start in range(0, len(drawn), TOKEN)]
         run, token = self.run, self._tokens.pop()
-        row, scores, version = fields[-3:]
+        *head, row, scores, version, confidence, evidence, labels = fields
         self.own = _new_guess(Guess, (*fields, run, token))
-        self.latest = guess = _new_guess(Guess, (*fields[:-3], row.copy(), scores.copy(), version, run, token))
+        copies = row.copy(), scores.copy(), version, confidence, evidence.copy(), labels
+        self.latest = guess = _new_guess(Guess, (*head, *copies, run, token))
         return guess
 
-    def look_up(self, guess: Guess | str, labels: list[Any], state: State, n_features: int) -> Guess:
+    def look_up(self, guess: Guess | str, labels: tuple[Any, ...], state: State, shape: tuple[int, int]) -> Guess:
         """Return the learner's own form of an open ticket, given as itself, its JSON or its id, or raise ValueError.
 
-        `labels` has the label of every index; rows must fit the state and have `n_features`.
+        `labels` has the label of every index; `shape` is the number of features, and that of numbers in evidence.
         """
         own = self.own
         if own is not None and guess is self.latest:
@@ -128,7 +131,7 @@ class Tickets:
             guess = Guess.from_json(guess)
         own = self._find(guess) if isinstance(guess, str) else self._check(guess, labels)
         # Tickets of this run are valid; one from a file may be forged.
-        if own.learner != self.run and not is_fit(own, state, n_features):
+        if own.learner != self.run and not is_fit(own, state, *shape):
             raise ValueError(f"guess of round {own.round} has a row or scores that no guess is made from")
         return own
 
@@ -144,7 +147,7 @@ class Tickets:
             )
         raise _not_open_error(repr(name))
 
-    def _check(self, guess: Guess, labels: list[Any]) -> Guess:
+    def _check(self, guess: Guess, labels: tuple[Any, ...]) -> Guess:
         """Return a ticket with its own arrays, or raise ValueError unless it is open and unchanged."""
         if type(guess) is not Guess:  # a subclass could change its values between checks
             raise ValueError(f"guess must be what guess(x) returned, or its id; got {guess!r}")
@@ -211,7 +214,8 @@ class Tickets:
         latest = self.own or next(reversed(self._kept.values()), None)
         if latest is None:
             return 0
-        return (len(self._kept) + 1) * (TICKET_BYTES + latest.row.nbytes + latest.scores.nbytes)
+        arrays = latest.row.nbytes + latest.scores.nbytes + latest.evidence.nbytes
+        return (len(self._kept) + 1) * (TICKET_BYTES + arrays)
 
     # What a saved file holds.
 
@@ -294,7 +298,7 @@ class Tickets:
         self.retire()
 
 
-def is_fit(guess: Guess, state: State, n_features: int) -> bool:
+def is_fit(guess: Guess, state: State, n_features: int, n_evidence: int) -> bool:
     """Return whether compiled code can take a checked ticket: one from a file may be forged."""
     row = guess.row
     if isinstance(row, SparseRows):
@@ -308,12 +312,16 @@ def is_fit(guess: Guess, state: State, n_features: int) -> bool:
         return False
     numbers = row.values if isinstance(row, SparseRows) else row
     is_row = state.takes(row, n_features) and bool(np.isfinite(numbers).all())
+    if len(guess.evidence) and (len(guess.evidence) != n_evidence or not np.isfinite(guess.evidence).all()):
+        return False
     return is_row and state.takes_scores(guess.scores, guess.index)
 
 
 def _own_form(guess: Guess) -> Guess:
     """Return a ticket with its own arrays, of the types that compiled code takes; raises if it cannot be one."""
-    round, label, propensity, explored, index, row, scores, version, run, token = guess
+    round, label, propensity, explored, index, row, scores, version, confidence, evidence, _, run, token = guess
+    if confidence is not None and type(confidence) is not float:
+        raise TypeError("confidence is a number or None")
     if type(explored) is not bool:
         raise TypeError("explored is True or False")
     if type(token) is not bytes or len(token) != TOKEN:
@@ -328,7 +336,8 @@ def _own_form(guess: Guess) -> Guess:
     else:
         own = _copied(row, _FLOAT64)
     numbers = operator.index(round), label, propensity, explored, operator.index(index)
-    return Guess(*numbers, own, _copied(scores, _FLOAT64), version, run, token)
+    arrays = own, _copied(scores, _FLOAT64), version, confidence, _copied(evidence, _FLOAT64)
+    return Guess(*numbers, *arrays, (), run, token)
 
 
 def _copied(array: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -339,23 +348,24 @@ def _copied(array: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 def content_of(guess: Guess) -> bytes:
     """Return the content of a ticket as bytes, without its label and run; raises if a field is not a number."""
-    round, _, propensity, explored, index, row, scores, version, _, token = guess
-    (n_scores,) = scores.shape
+    round, _, propensity, explored, index, row, scores, version, confidence, evidence, _, _, token = guess
+    (n_scores,), (n_evidence,) = scores.shape, evidence.shape
+    numbers = round, index, explored, version, propensity, math.nan if confidence is None else confidence, token
+    known = scores.tobytes() + evidence.tobytes()
     if type(row) is np.ndarray:
-        head = _pack_head(False, *row.shape, n_scores, round, index, explored, version, propensity, token)
-        return head + row.tobytes() + scores.tobytes()
+        return _pack_head(False, *row.shape, n_scores, n_evidence, *numbers) + row.tobytes() + known
     values, columns, starts, n_columns = row
     (n_entries,) = values.shape
-    head = _pack_head(True, n_entries, n_columns, n_scores, round, index, explored, version, propensity, token)
-    return head + values.tobytes() + columns.tobytes() + starts.tobytes() + scores.tobytes()
+    head = _pack_head(True, n_entries, n_columns, n_scores, n_evidence, *numbers)
+    return head + values.tobytes() + columns.tobytes() + starts.tobytes() + known
 
 
-def guess_of(content: bytes, labels: list[Any], run: str) -> Guess:
+def guess_of(content: bytes, labels: tuple[Any, ...], run: str) -> Guess:
     """Return the ticket with that content, or raise an error if there can be none."""
-    is_sparse, size, width, n_scores, round, index, explored, *rest = _HEAD.unpack_from(content)
-    sizes = [size, size, 2, n_scores] if is_sparse else [size * width, n_scores]
-    if min(size, width, n_scores, index) < 0 or len(content) != _HEAD.size + 8 * sum(sizes):
-        raise ValueError("a ticket has another length than its row and scores")
+    is_sparse, size, width, n_scores, n_evidence, round, index, explored, *rest = _HEAD.unpack_from(content)
+    sizes = [*([size, size, 2] if is_sparse else [size * width]), n_scores, n_evidence]
+    if min(size, width, n_scores, n_evidence, index) < 0 or len(content) != _HEAD.size + 8 * sum(sizes):
+        raise ValueError("a ticket has another length than its row, scores and evidence")
     ends = [_HEAD.size + 8 * sum(sizes[:n]) for n in range(len(sizes))]
     whole = {1, 2} if is_sparse else set()
     parts: list[Any] = [
@@ -363,8 +373,9 @@ def guess_of(content: bytes, labels: list[Any], run: str) -> Guess:
         for i, (n, start) in enumerate(zip(sizes, ends, strict=True))
     ]
     row: Any = SparseRows(parts[0], parts[1], parts[2], width) if is_sparse else parts[0].reshape(size, width)
-    version, propensity, token = rest
-    return Guess(round, labels[index], propensity, bool(explored), index, row, parts[-1], version, run, token)
+    version, propensity, confidence, token = rest
+    head = round, labels[index], propensity, bool(explored), index, row, parts[-2], version
+    return Guess(*head, None if math.isnan(confidence) else confidence, parts[-1], labels, run, token)
 
 
 def _digest(content: bytes) -> bytes:

@@ -94,6 +94,10 @@ class Space(State):
     def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
         """Return the algorithm of a rule in this space, of its own by default, for dense or for sparse rows."""
 
+    def learns_from_logs(self) -> bool:
+        """Return whether the rule can learn from rounds that others played."""
+        return self.rule.learn_logged is not None
+
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn from a round that another system played, by the rule's `learn_logged`."""
         rule = self.rule

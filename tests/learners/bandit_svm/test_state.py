@@ -412,3 +412,14 @@ def test_what_speaks_for_a_label(is_noisy: bool) -> None:
             assert (odds, agreeing, fact, similarity, near) == (3.0, 1.0, 0.0, 0.0, 0.0)
         learner.tell(guess, correct=label == y)
     assert (together if is_noisy else alone) > 100
+
+
+def test_the_confidence_in_a_row_is_that_of_a_guess_of_it() -> None:
+    problem, learner = noisy_problem(160), onebit.BanditSVM(classes=5)
+    for x, y in zip(problem.X[:150], problem.y[:150].tolist(), strict=True):
+        guess = learner.guess(x)
+        learner.tell(guess, correct=guess.index == y)
+    expected = learner.confidence(problem.X[150:])
+    found = [learner.guess(x) for x in problem.X[150:]]
+    assert not any(guess.explored for guess in found)
+    assert [guess.confidence for guess in found] == pytest.approx(expected.tolist(), abs=1e-9)

@@ -138,6 +138,15 @@ class BankState(State):
         guesses.write_extra(*learned, *seen, scratch.flags, scratch.known, len(self.kernels), label, out)
         return out
 
+    def extra_rows(self, rows: Rows, labels: Integers) -> Floats:
+        """Return what speaks for a label of each of many rows, one row each."""
+        out = np.empty((len(labels), self.n_extra))
+        for t, label in enumerate(labels.tolist()):
+            row = take(rows, t, t + 1)
+            self.score(self.prepare(row), row)
+            out[t] = self.extra(label)
+        return out
+
     def prepare(self, rows: Rows) -> Rows:
         """Return the rows, having let every kernel look whether it accepts them."""
         for kernel in () if self.settings.scales else self.bases:
