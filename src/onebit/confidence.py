@@ -9,9 +9,9 @@ to offer beside its scores. The estimate is made in two steps.
    updates, and which widens a little in every round, so that old answers are forgotten (dynamic logistic regression:
    Penny, Roberts 1999; McCormick, Raftery, Madigan, Burd 2012). How fast to forget is not known beforehand: two
    regressions forget at different rates, and are mixed by how well each has predicted lately.
-2. Where the regression has lately been too sure, or not sure enough, its probability is corrected by the mean error
-   there: errors are averaged around nodes, evenly spaced in log odds, and interpolated (histogram binning: Zadrozny,
-   Elkan 2001, with shrinkage and without jumps).
+2. Where the regression has lately been too sure, or not sure enough, its log odds are shifted: what was right is
+   compared with what was expected around nodes evenly spaced in log odds, and shifts are interpolated (histogram
+   binning: Zadrozny, Elkan 2001, with shrinkage and without jumps).
 
 Only the order of the feedback matters, not when the guesses were made. Nothing is random.
 """
@@ -27,21 +27,23 @@ from onebit.inputs import Floats, Integers
 _ENOUGH = 30  # answers before there is a confidence
 _N_OWN = 9  # numbers known of every guess, a constant among them
 _TABLE = 1024  # classes that are told apart; with more, some share a rate
-_DRIFTS = (3e-4, 3e-3)  # of each regression: what the variances move by in a round, as a share of the way to the first
-_VARIANCE = 1.0  # of each weight at first
+_DRIFTS = (1e-4, 1e-3)  # of each regression: what the variances move by in a round, as a share of the way to the first
+_FIRST, _VARIANCE = (-0.5, 0.5, 0.2, 0.7, 0.4, 0.0, 0.7, 0.4, 0.5), 0.5  # weights at first, and the variance of each
+_FIRST_EXTRA = 0.75  # likewise, of what the learner offers
 _SHARE = 0.001  # of the mixture that is dealt out anew in every round (fixed share: Herbster, Warmuth 1998)
 _RECENT, _USUAL, _OF_CLASS = 30.0, 200.0, 0.99  # answers that rates and scales are averaged over; what a class keeps
 _LEAST_LIKELY = 1e-4  # what a regression held to be less likely counts as this when the mixture is judged
 _LEAST_SLOPE = 1e-3  # of the logistic function, so that regressions that are sure still learn
 _N_NODES, _LOWEST, _SPACING = 25, -4.0, 0.5  # of the correction: log odds from −4 to 8
-_HELD_BACK, _OF_NODE = 20.0, 0.997  # answers without an error that each node starts with; what it keeps at an answer
+_HELD_BACK, _OF_NODE = 40.0, 0.998  # answers without an error that each node starts with; what it keeps at an answer
 _LARGEST_SCALE = 600.0  # its logarithm
-_SUREST, _LEAST = 16.0, 1e-5  # log odds of a regression, and the distance of the confidence from 0 and 1
+_FAR, _TOO_OFTEN = 3.0, 20.0  # gaps so far from their scale, in logarithms, so often in a row, have another scale
+_SUREST = 16.0  # log odds of a regression
 _LARGEST_EXTRA = 3.0
 _LARGEST_WEIGHT = 1e6  # in a file
-ANSWERS, SCALE, HAS_SCALE, TOP, SPREAD, LATELY, MIXTURE = range(7)  # of `numbers`; the mixture is all the rest
+ANSWERS, LATELY, MEASURED, SCALE, FAR, TOP, SPREAD, MIXTURE = range(8)  # of `numbers`; the mixture is all the rest
 RIGHT, WRONG = range(2)  # of `classes`
-ERRORS, COUNTS = range(2)  # of `nodes`
+EXPECTED, COUNTS = 1, 2  # of `nodes`, behind RIGHT
 N_BESIDE = 2  # of evidence, behind the features: half the score and half the gap, from which scales are learned
 
 
@@ -53,7 +55,7 @@ class ConfidenceArrays(NamedTuple):
     classes: Floats
     """How often guesses of each class were right, and wrong, lately."""
     nodes: Floats
-    """The sum of errors around each node, and the number of answers."""
+    """Of the answers around each node how many were right, how many were expected to be, and how many there were."""
     numbers: Floats
     """Answers, scales, recent rate, and the mixture."""
 
@@ -72,22 +74,23 @@ class Confidence:
     --------
     >>> import numpy as np
     >>> confidence, draw = Confidence(n_classes=2), np.random.default_rng(1)
-    >>> for _ in range(500):
+    >>> for _ in range(3000):
     ...     scores = draw.normal(size=2)
     ...     label = int(np.argmax(scores))
     ...     evidence, _ = confidence.observe(scores, label)
     ...     confidence.learn(evidence, label, correct=bool(draw.random() < 1 / (1 + np.exp(-np.ptp(scores)))))
-    >>> [round(confidence.observe(np.array([gap, 0.0]), 0)[1], 1) for gap in (0.0, 3.0)]
+    >>> [round(confidence.observe(np.array([gap, 0.0]), 0)[1], 1) for gap in (0.0, 2.0)]
     [0.5, 0.9]
     """
 
     def __init__(self, n_classes: int, n_extra: int = 0) -> None:
         self.n_classes, self.n_extra, width = n_classes, n_extra, _N_OWN + n_extra
+        first = np.append(_FIRST, np.full(n_extra, _FIRST_EXTRA))
         self.arrays = ConfidenceArrays(
-            np.tile(np.vstack([np.zeros(width), _VARIANCE * np.eye(width)]), (len(_DRIFTS), 1, 1)),
+            np.tile(np.vstack([first, _VARIANCE * np.eye(width)]), (len(_DRIFTS), 1, 1)),
             np.zeros((2, _TABLE)),
-            np.zeros((2, _N_NODES)),
-            np.array([0.0] * LATELY + [0.5] + [1.0 / len(_DRIFTS)] * len(_DRIFTS)),
+            np.zeros((3, _N_NODES)),
+            np.array([0.0, 0.5] + [0.0] * (MIXTURE - 2) + [1.0 / len(_DRIFTS)] * len(_DRIFTS)),
         )
         self._room = np.empty(width)
 
@@ -139,7 +142,7 @@ class Confidence:
 
     def estimate_rows(self, scores: Floats, labels: Integers, extra: Floats | None = None) -> Floats:
         """Return the confidence in many guesses, one a row; nothing is changed."""
-        out, evidence = np.empty(len(labels)), np.empty(len(self._room) + N_BESIDE)
+        out, evidence = np.empty(len(labels)), np.empty(self.n_evidence)
         beside = np.zeros((len(labels), self.n_extra)) if extra is None else extra
         _observe_rows(self._plain, scores, labels, beside, self._room, evidence, out)
         return out
@@ -164,9 +167,10 @@ class Confidence:
             "variances": (np.abs(variances) <= _VARIANCE * slack).all()
             and (np.diagonal(variances, axis1=1, axis2=2) >= 0.0).all(),
             "classes": ((classes >= 0.0) & (classes <= slack / (1.0 - _OF_CLASS))).all(),
-            "nodes": (np.abs(nodes[ERRORS]) <= slack * nodes[COUNTS]).all()
+            "nodes": (nodes >= 0.0).all()
+            and (nodes <= slack * nodes[COUNTS]).all()
             and (nodes[COUNTS] <= slack / (1.0 - _OF_NODE)).all(),
-            "answers": numbers[ANSWERS] >= 0.0 and numbers[ANSWERS] == int(numbers[ANSWERS]),
+            "answers": 0.0 <= numbers[MEASURED] <= numbers[ANSWERS] and numbers[ANSWERS] == int(numbers[ANSWERS]),
             "scale": abs(numbers[SCALE]) <= slack * _LARGEST_SCALE and numbers[SPREAD] >= 0.0,
             "recent rate": 0.0 <= numbers[LATELY] <= 1.0,
             "mixture": (mixture > 0.0).all() and abs(mixture.sum() - 1.0) < 1e-6,
@@ -208,7 +212,7 @@ def _describe(classes: Floats, numbers: Floats, scores: Floats, label: int, extr
                 second = max(second, score)
     gap = own - second if second > -math.inf else 0.0
     to_third = own - third if third > -math.inf else gap
-    scale = math.exp(numbers[SCALE])
+    scale = math.exp(numbers[SCALE]) if numbers[MEASURED] > 0.0 else math.inf
     mean = total * (n / n_allowed) if n_allowed > 0 else own
     lead, far, above = _within(gap / scale, 1e9), _within(to_third / scale, 1e9), _within((own - mean) / scale, 1e9)
     height = _within((own - numbers[TOP]) / numbers[SPREAD], 1e9) if numbers[SPREAD] > 0.0 else 0.0
@@ -221,7 +225,7 @@ def _describe(classes: Floats, numbers: Floats, scores: Floats, label: int, extr
     evidence[3] = _within(0.5 * lead, 2.0)
     evidence[4] = 2.0 * far / (2.0 + abs(far))
     evidence[5] = above * 2.0 / (2.0 + abs(above))
-    evidence[6] = height / (2.0 + abs(height))
+    evidence[6] = 2.0 * height / (2.0 + abs(height))
     evidence[7] = _log_odds(lately, 0.02)
     evidence[8] = 0.5 * math.log(right / wrong) - evidence[7]
     width = evidence.shape[0] - N_BESIDE
@@ -251,10 +255,18 @@ def _predict(regression: Floats, evidence: Floats, room: Floats) -> tuple[float,
 
 
 @jit_internal
-def _node_of(probability: float) -> float:
-    """Return where a probability lies among the nodes: between which two, and how far from the first."""
-    odds = math.log(probability / (1.0 - probability))
+def _node_of(odds: float) -> float:
+    """Return where log odds lie among the nodes: between which two, and how far from the first."""
     return min(_N_NODES - 1.001, max(0.0, (odds - _LOWEST) / _SPACING))
+
+
+@jit_internal
+def _shift(nodes: Floats, node: int) -> float:
+    """Return what log odds near a node are off by, as its answers show."""
+    of_node = 1.0 / (1.0 + math.exp(-_LOWEST - _SPACING * node))
+    n, beside = nodes[COUNTS, node] + _HELD_BACK, _HELD_BACK * of_node
+    right, expected = nodes[RIGHT, node] + beside, nodes[EXPECTED, node] + beside
+    return math.log(right * (n - expected) / (expected * (n - right)))
 
 
 @jit_internal
@@ -265,10 +277,10 @@ def _estimate(regressions: Floats, nodes: Floats, numbers: Floats, evidence: Flo
     probability = 0.0
     for k in range(regressions.shape[0]):
         probability += numbers[MIXTURE + k] * _predict(regressions[k], evidence, room)[0]
-    place, errors, counts = _node_of(probability), nodes[ERRORS], nodes[COUNTS]
-    node = int(place)
-    low, high = errors[node] / (counts[node] + _HELD_BACK), errors[node + 1] / (counts[node + 1] + _HELD_BACK)
-    return float(min(1.0 - _LEAST, max(_LEAST, probability + low + (place - node) * (high - low))))
+    odds = math.log(probability / (1.0 - probability))
+    place = _node_of(odds)
+    low, high = _shift(nodes, int(place)), _shift(nodes, int(place) + 1)
+    return 1.0 / (1.0 + math.exp(-odds - low - (place - int(place)) * (high - low)))
 
 
 @jit_no_refcount
@@ -291,20 +303,26 @@ def _observe_rows(
 @jit_internal
 def _follow(numbers: Floats, own: float, gap: float) -> None:
     """Learn how large scores and gaps usually are; none of them counts for much, however large."""
-    rate, off = 1.0 / min(numbers[ANSWERS], _USUAL), own - numbers[TOP]
+    further, is_first = 0.0, numbers[MEASURED] == 0.0
+    if is_first and gap == 0.0:
+        return
     if gap != 0.0:
         further = _within(math.log(abs(gap)), _LARGEST_SCALE) - numbers[SCALE]
-        numbers[SCALE] += rate * _within(further, 3.0) if numbers[HAS_SCALE] > 0.0 else further
-        numbers[HAS_SCALE] = 1.0
-    if numbers[ANSWERS] == 1.0:
-        numbers[TOP] = own
-    elif numbers[SPREAD] > 0.0:
+        side = 1.0 if further > _FAR else -1.0 if further < -_FAR else 0.0
+        numbers[FAR] = numbers[FAR] + side if numbers[FAR] * side > 0.0 else side
+    if is_first or abs(numbers[FAR]) >= _TOO_OFTEN:
+        numbers[MEASURED], numbers[FAR], numbers[TOP], numbers[SPREAD] = 1.0, 0.0, own, 0.0
+        numbers[SCALE] += further
+        return
+    numbers[MEASURED] += 1.0
+    rate, off = 1.0 / min(numbers[MEASURED], _USUAL), own - numbers[TOP]
+    numbers[SCALE] += rate * _within(further, _FAR)
+    if numbers[SPREAD] > 0.0:
         off = _within(off, 10.0 * numbers[SPREAD])
         numbers[SPREAD] += rate * (abs(off) - numbers[SPREAD])
-        numbers[TOP] += rate * off
     else:
         numbers[SPREAD] = abs(off)
-        numbers[TOP] += rate * off
+    numbers[TOP] += rate * off
 
 
 @jit_no_refcount
@@ -326,11 +344,12 @@ def _learn(arrays: Any, evidence: Floats, label: int, correct: bool, room: Float
             line[j] += drift * _VARIANCE
     for k in range(m):
         numbers[MIXTURE + k] = (1.0 - _SHARE) * numbers[MIXTURE + k] / total + _SHARE / m
-    place = _node_of(mixed)
+    place = _node_of(math.log(mixed / (1.0 - mixed)))
     for node in (int(place), int(place) + 1):
         part = 1.0 - abs(place - node)
         kept = 1.0 - (1.0 - _OF_NODE) * part
-        nodes[ERRORS, node] = kept * nodes[ERRORS, node] + part * (truth - mixed)
+        nodes[RIGHT, node] = kept * nodes[RIGHT, node] + part * truth
+        nodes[EXPECTED, node] = kept * nodes[EXPECTED, node] + part * mixed
         nodes[COUNTS, node] = kept * nodes[COUNTS, node] + part
     of_class = label % _TABLE
     classes[RIGHT, of_class] = _OF_CLASS * classes[RIGHT, of_class] + truth

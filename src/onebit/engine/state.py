@@ -111,11 +111,11 @@ class State(ABC):
         return type(self).learn_from_log is not State.learn_from_log
 
     def extra(self, label: int) -> Floats:
-        """Return what is known of the guess just made beside its scores, for its confidence."""
+        """Return what speaks for a label of the row scored last, beside its score: for the confidence in it."""
         return _NOTHING
 
-    def extra_rows(self, labels: Integers) -> Floats:
-        """Return what `extra` would for each of many rows, one row each."""
+    def extra_rows(self, rows: Rows, labels: Integers) -> Floats:
+        """Return what speaks for a label of each of many rows, one row each."""
         return np.zeros((len(labels), self.n_extra))
 
     def prepare(self, rows: Rows) -> Rows:

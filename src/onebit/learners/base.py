@@ -345,7 +345,7 @@ class Learner(run.Classifier):
             return np.full(len(scores), np.nan)
         with self._lock:
             best = np.argmax(scores, axis=1)
-            return self._confidence.estimate_rows(scores, best, self._state.extra_rows(best))
+            return self._confidence.estimate_rows(scores, best, self._state.extra_rows(check_rows(X), best))
 
     def learned(self) -> dict[str, Floats]:
         """Return copies of the arrays it has learned, by name."""

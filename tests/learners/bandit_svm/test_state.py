@@ -371,3 +371,55 @@ def test_the_regression_on_rows_is_given_up_where_too_many_classes_join(tmp_path
     learner.save(tmp_path / "grown")
     loaded = onebit.load(tmp_path / "grown")
     assert loaded.guess(x).scores.tolist() == learner.guess(x).scores.tolist()
+
+
+@pytest.mark.parametrize("kernel", ["auto", None, Gaussian(1.0), [Linear(), Laplace(2.0)], lambda a, b: a @ b.T])
+def test_what_speaks_for_a_label_is_read_without_changing_the_game(kernel: Any) -> None:
+    problem = noisy_problem(300)
+    plain, read = onebit.BanditSVM(kernel, classes=5), onebit.BanditSVM(kernel, classes=5)
+    for x, y in zip(problem.X, problem.y.tolist(), strict=True):
+        guess, other = plain.guess(x), read.guess(x)
+        for label in range(5):
+            extra = state_of(read).extra(label)
+            assert extra.shape == (state_of(read).n_extra,)
+            assert np.isfinite(extra).all()
+        assert guess.index == other.index
+        plain.tell(guess, correct=guess.index == y)
+        read.tell(other, correct=guess.index == y)
+    assert all(np.array_equal(a, b) for a, b in zip(state_of(plain).arrays, state_of(read).arrays, strict=True))
+
+
+@pytest.mark.parametrize("is_noisy", [True, False])
+def test_what_speaks_for_a_label(is_noisy: bool) -> None:
+    problem, alone, together = noisy_problem(600) if is_noisy else separable_problem(600), 0, 0
+    learner = onebit.BanditSVM(classes=int(problem.y.max()) + 1)
+    for x, y in zip(problem.X, problem.y.tolist(), strict=True):
+        guess = learner.guess(x)
+        bank_state, label = state_of(learner), guess.index
+        odds, agreeing, fact, similarity, near = bank_state.extra(label).tolist()
+        scratch, arrays, m = bank_state.scratch, bank_state.arrays, len(bank_state.kernels)
+        if scratch.flags[bank.ASKED : bank.ASKED + m].all():
+            together += 1
+            assert agreeing == pytest.approx(np.mean(np.argmax(scratch.opinions[:m], axis=1) == label))
+            assert near == np.clip(scratch.estimates[bank.NEAR, label], 0.0, 1.0)
+            assert abs(odds) < 3.1
+            values = scratch.lines[-1, : bank_state.size]
+            if len(values):
+                assert similarity == values.max()
+                assert fact == 0.5 * arrays.targets[label, np.argmax(values)]
+        else:
+            alone += 1
+            assert (odds, agreeing, fact, similarity, near) == (3.0, 1.0, 0.0, 0.0, 0.0)
+        learner.tell(guess, correct=label == y)
+    assert (together if is_noisy else alone) > 100
+
+
+def test_the_confidence_in_a_row_is_that_of_a_guess_of_it() -> None:
+    problem, learner = noisy_problem(160), onebit.BanditSVM(classes=5)
+    for x, y in zip(problem.X[:150], problem.y[:150].tolist(), strict=True):
+        guess = learner.guess(x)
+        learner.tell(guess, correct=guess.index == y)
+    expected = learner.confidence(problem.X[150:])
+    found = [learner.guess(x) for x in problem.X[150:]]
+    assert not any(guess.explored for guess in found)
+    assert [guess.confidence for guess in found] == pytest.approx(expected.tolist(), abs=1e-9)

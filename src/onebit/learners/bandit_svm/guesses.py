@@ -29,7 +29,7 @@ An inverse is kept as what was taken off its start, A⁻¹ = I/λ − N. So a ne
 import math
 from typing import Any
 
-from onebit.engine.jit import jit_internal
+from onebit.engine.jit import jit_internal, jit_no_refcount
 from onebit.engine.loop import highest
 from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.engine.state import in_python
@@ -64,6 +64,10 @@ _HOPE = 0.3  # widths that are added to an estimate of the first regression, so 
 _SHARE, _SHORTEST = 0.5, 1000.0  # the mixture's memory: this share of the rounds, and at least so many
 # By how many standard deviations another label must be ahead of the vote's; less and less as answers come.
 _CAUTION, _CAUTIOUS_ROUNDS = 1.5, 2000.0
+
+N_EXTRA = 5
+"""How many numbers `write_extra` writes."""
+_UNANIMOUS = 3.0  # log odds that stand for the mixture's where the leading separator guesses alone
 
 # Called here, where they would be copied into each caller elsewhere.
 highest_of, _uniform = jit_internal(in_python(highest)), jit_internal(in_python(uniform))
@@ -343,6 +347,47 @@ def _value(j: int, estimates: Floats, weights: Floats, known: Floats) -> Any:
         total += weights[k] * known[k]
     weight = min(1.0, max(0.0, weights[3] + weights[4]))  # of the first regression
     return total + _HOPE * weight * estimates[bank.WIDTHS, j]
+
+
+@jit_no_refcount
+def write_extra(
+    mixture: Floats,
+    targets: Floats,
+    counts: Integers,
+    opinions: Floats,
+    estimates: Floats,
+    lines: Floats,
+    flags: Integers,
+    known: Floats,
+    m: int,
+    label: int,
+    out: Floats,
+) -> None:
+    """Write what speaks for a label beside its score: five numbers, of which those that are not known are 0.
+
+    The log odds of the mixture's estimate; the share of the m members that would guess it; what is known of it where
+    the stored example most like the row was seen; how alike they are (by the default bank's last kernel, Laplace's);
+    and the estimate of the regression on landmarks. Where the leading separator guesses alone, it speaks for all.
+    """
+    agree, best, similarities = 0, 0, lines[lines.shape[0] - 1]
+    out[0], out[1], out[2], out[3], out[4] = _UNANIMOUS, 1.0, 0.0, 0.0, 0.0
+    for k in range(m):
+        if flags[bank.ASKED + k] == 0:
+            return
+        agree += highest_of(opinions[k]) == label
+    out[1] = agree / m
+    if mixture.shape[0] > 0:
+        _describe(label, estimates, known[0])
+        chance = 0.0
+        for k in range(bank.N_MIXED):
+            chance += mixture[bank.WEIGHTS, k] * known[0, k]
+        chance = min(1.0, max(0.0, chance))
+        out[0], out[4] = math.log((chance + 0.05) / (1.05 - chance)), known[0, 5]
+    if flags[flags.shape[0] - 1] and counts[bank.SIZE] > 0:  # the similarities are written
+        for s in range(1, counts[bank.SIZE]):
+            if similarities[s] > similarities[best]:
+                best = s
+        out[2], out[3] = 0.5 * targets[label, best], similarities[best]
 
 
 @jit_internal

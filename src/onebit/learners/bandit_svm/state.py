@@ -72,6 +72,7 @@ class BankState(State):
     per_class: ClassVar[tuple[str, ...]] = "scores", "opinions", "targets", "propensities", "estimates"
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(bank.GROWING)
     takes_sparse = True
+    n_extra = guesses.N_EXTRA
 
     def __init__(
         self, kernels: tuple[Kernel, ...], settings: Settings, n_features: int, n_classes: int, has_regressions: bool
@@ -129,6 +130,22 @@ class BankState(State):
             t, why, _, _ = self._run(task, rows=entries, where=(t, start, seed, first), **given)
             if why != READY:
                 self._settle(why, rows, t, f"X[{start + t}]")
+
+    def extra(self, label: int) -> Floats:
+        """Return what speaks for a label of the row scored last, beside its score (see `guesses.write_extra`)."""
+        out, now, scratch = np.empty(guesses.N_EXTRA), self.arrays, self.scratch
+        learned, seen = (now.mixture, now.targets, now.counts), (scratch.opinions, scratch.estimates, scratch.lines)
+        guesses.write_extra(*learned, *seen, scratch.flags, scratch.known, len(self.kernels), label, out)
+        return out
+
+    def extra_rows(self, rows: Rows, labels: Integers) -> Floats:
+        """Return what speaks for a label of each of many rows, one row each."""
+        out = np.empty((len(labels), self.n_extra))
+        for t, label in enumerate(labels.tolist()):
+            row = take(rows, t, t + 1)
+            self.score(self.prepare(row), row)
+            out[t] = self.extra(label)
+        return out
 
     def prepare(self, rows: Rows) -> Rows:
         """Return the rows, having let every kernel look whether it accepts them."""
