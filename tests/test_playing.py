@@ -11,6 +11,7 @@ import pytest
 
 import onebit
 from everything import kernel_examples, learner_examples
+from onebit.asking import Asking
 from onebit.checks.problems import noisy_problem, snapshot
 from onebit.engine.loop import default_checkpoints
 from onebit.streams import AdaptiveStream, LearnerView
@@ -266,6 +267,7 @@ def test_importing_onebit_stays_light() -> None:
     script = f"""import sys, numba, sklearn.base
 before = set(sys.modules)
 import onebit
+from onebit.asking import Asking
 print(*(set({heavy}) & (set(sys.modules) - before)))"""
     found = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
     assert found.split() == []
@@ -279,3 +281,68 @@ def test_hash_and_print_of_a_ticket() -> None:
     with pytest.raises(AttributeError):
         guess.label = "b"  # type: ignore[misc]
     assert hash(pickle.loads(pickle.dumps(guess))) == hash(guess) != hash(learner.guess([1.0, 0.0]))
+
+
+def test_a_game_that_asks_is_the_same_by_hand_and_keeps_its_limit() -> None:
+    X, y = onebit.streams.paper_strong(rounds=600, seed=2)
+    learner = onebit.BanditPerceptron()
+    trace = onebit.play(learner, X, y, seed=3, wrong_at_most=0.05, keep_guesses=True)
+    other, asking = onebit.BanditPerceptron(classes=int(y.max()) + 1, seed=3), Asking(wrong_at_most=0.05)
+    asked, wrong, right = 0, 0, 0
+    for t, (x, label) in enumerate(zip(X, y, strict=True)):
+        guess = other.guess(x)
+        decision = asking.decide(guess.confidence)
+        correct = bool(guess.label == label)
+        asking.answer(decision, correct)
+        if decision.ask:
+            other.label(guess, label)
+        else:
+            other.tell(guess, correct)
+        asked, right = asked + decision.ask, right + (decision.ask and correct)
+        wrong += not decision.ask and not correct
+        assert trace.guesses is not None
+        assert trace.guesses[t] == guess.label
+        assert trace.by_round is not None
+        assert trace.by_round.asked[t] == decision.ask
+    assert (trace.asked, trace.mistakes, trace.suggestions_right) == (asked, wrong, right)
+    assert 0 < trace.asked < 600
+    assert trace.wrong_limit == asking.limit() >= trace.mistakes
+    assert trace.curve.mistakes[-1] == trace.mistakes
+    assert np.array_equal(learner.learned()["weights"], other.learned()["weights"])
+
+
+def test_a_game_with_confidence_is_the_same_game() -> None:
+    X, y = onebit.streams.paper_strong(rounds=400, seed=2)
+    told: list[tuple[int, int]] = []
+    with_it = onebit.play(
+        onebit.BanditPerceptron(), X, y, confidence=True, keep_guesses=True, on_progress=lambda *at: told.append(at)
+    )
+    without = onebit.play(onebit.BanditPerceptron(), X, y, keep_guesses=True)
+    assert told[-1] == (400, 400)
+    assert with_it.guesses is not None
+    assert without.guesses is not None
+    assert np.array_equal(with_it.guesses, without.guesses)
+    assert (with_it.mistakes, with_it.updates, with_it.uniform_guesses) == (
+        without.mistakes,
+        without.updates,
+        without.uniform_guesses,
+    )
+    assert np.array_equal(with_it.curve.mistakes, without.curve.mistakes)
+    assert with_it.by_round is not None
+    assert with_it.asked == 0
+    assert with_it.by_round.right.sum() == 400 - with_it.mistakes
+    assert np.isnan(with_it.by_round.confidence[0])
+    assert without.by_round is None
+
+
+def test_iterators_and_adaptive_streams_can_be_asked_about() -> None:
+    X, y = onebit.streams.paper_strong(rounds=300, seed=2)
+    classes = list(range(int(y.max()) + 1))
+    pairs = onebit.play(onebit.BanditPerceptron(classes=classes), iter(zip(X, y, strict=True)), wrong_at_most=0.1)
+    rows = onebit.play(onebit.BanditPerceptron(classes=classes), X, y, wrong_at_most=0.1)
+    assert (pairs.rounds, pairs.asked, pairs.mistakes) == (rows.rounds, rows.asked, rows.mistakes)
+    with pytest.raises(ValueError, match="exactly one of wrong_at_most and ask_at_most"):
+        onebit.play(onebit.BanditPerceptron(), X, y, wrong_at_most=0.1, ask_at_most=0.1)
+    for wrong in (0.0, 1.0, -1.0, "5%", float("nan"), True):
+        with pytest.raises(ValueError, match="wrong_at_most"):
+            onebit.play(onebit.BanditPerceptron(), X, y, wrong_at_most=wrong)  # type: ignore[arg-type]

@@ -252,22 +252,6 @@ class Encoder:
         if len(state.tally) > MOST_PATTERNS:
             state.counts()
 
-    def take_many(self, rows: Floats, additions: list[dict[str, Any]]) -> None:
-        """Update the encoder with consecutive records; an invalid one raises as in `take`, after those before it."""
-        met: Any = additions[0].get("met")
-        is_same = not self._scale and all(
-            len(each) == 2 and each.get("at") == at and each.get("met") == met
-            for at, each in enumerate(additions, self._state.n_records)
-        )
-        if is_same:
-            _, slots, _ = self._state.checked(rows[0], additions[0], self._scale)
-            numbers = rows.take(slots, axis=1)
-            if (abs(numbers) <= MOST).all():
-                self._count(met, slots, numbers)
-                return
-        for row, each in zip(rows, additions, strict=True):
-            self.take(Encoded(row, each))
-
     @classmethod
     def of_table(cls, columns: Sequence[TableColumn]) -> tuple["Encoder", Floats]:
         """Return an encoder with exactly the slots that a table needs, and the rows of the table.

@@ -25,7 +25,7 @@ from onebit.confidence import Confidence
 from onebit.engine.randomness import Draw, uniform
 from onebit.engine.state import State
 from onebit.game import Guess
-from onebit.inputs import Floats, Rows, SparseRows, check_integer, check_rows, check_seed, take
+from onebit.inputs import Floats, Rows, check_integer, check_rows, check_seed, take
 from onebit.labels import check_classes, check_labels, encode_labels, positions
 from onebit.learners import run
 from onebit.learners.by_hand import ByHand
@@ -214,15 +214,9 @@ class Learner(run.Classifier):
     def label(self, guess: Guess | str, label: Any) -> bool:
         """Give the right label as the feedback on a guess, which teaches more than a bit; return whether it was right.
 
-        The learner learns whether its guess was right, as from `tell`; if it was wrong, it then learns the label, as
-        from `learn_labels`. A learner that cannot learn from known rounds learns the bit alone.
-
-        Parameters
-        ----------
-        guess : Guess or str
-            The ticket, its JSON or its `id`, as for `tell`.
-        label : object
-            The right label, one of the classes; with ``classes="grow"`` it may be new.
+        The guess is a ticket, its JSON or its `id`; with ``classes="grow"`` the label may be new. The learner learns
+        whether its guess was right, as from `tell`; if it was wrong, it then learns the label, as from `learn_labels`.
+        A learner that cannot learn from known rounds learns the bit alone.
         """
         with self._lock:
             _, own = self._open_ticket(guess)
@@ -239,7 +233,7 @@ class Learner(run.Classifier):
         """Return the position of the right label, which must not contradict the feedback."""
         name = type(self).__name__
         if not self.full_information:
-            raise ValueError(f"{name} takes only right or wrong as feedback; call tell(guess, correct) without label")
+            raise ValueError(f"{name} takes only right or wrong: call tell(guess, correct), or label(guess, label)")
         if label is None:
             raise ValueError(f"{name} learns from full information; call tell(guess, correct, label=…)")
         truth = self.index_of(label)
@@ -304,24 +298,8 @@ class Learner(run.Classifier):
         among : list of labels, optional
             Which labels are allowed: the others have propensity 0.
         """
-        shape = getattr(features, "shape", None)
-        are_many = isinstance(features, SparseRows) or (np.ndim(features) if shape is None else len(shape)) == 2
         with self._lock:
-            asked = self
-            if are_many:
-                rows = run.check_width(self, check_rows(features, "features"), features)
-            else:
-                rows = run.one_row(self, features)
-            if not self._started:
-                # This must not start a run: a copy starts it instead.
-                asked = self.__class__(**self.get_params(deep=False))
-                run.begin(asked, rows.shape[1], None, None)
-            state, allowed = asked._state, None if among is None else run.allowed_positions(asked, among)
-            propensities = [
-                state.probabilities(row) if allowed is None else state.probabilities_among(row, allowed)
-                for row in (take(rows, t, t + 1) for t in range(rows.shape[0]))
-            ]
-            return np.stack(propensities) if are_many else propensities[0]
+            return run.propensities(self, features, among)
 
     def score_classes(self, X: Any) -> Floats:
         """Return the score of every row (first axis) for every class (second axis)."""
@@ -406,34 +384,13 @@ class Learner(run.Classifier):
         propensities : array of shape (rounds,), or float, optional
             The probability with which each label was tried, in (0, 1]; needed by learners that weight by it.
         """
-        rows = check_rows(X)
-        labels = check_labels(guesses, rows.shape[0], "guesses")
-        feedback = run.check_feedback(correct, len(labels))
-        known = None if propensities is None else run.check_propensities(propensities, len(labels))
-        # A single round is applied or refused as a whole; only with several must a failure be rolled back.
-        is_one = len(labels) == 1 and self._started and not run.grows(self)
-        with self._lock if is_one else run.all_or_nothing(self, fresh=False):
-            run.check_width(self, rows, X)
-            if not self._started and self.classes is None:
-                raise ValueError("classes is not known: pass classes=, for labels that were never tried count too")
-            codes = run.codes_of(self, labels, rows.shape[1], "guesses", X)
-            for t, code in enumerate(codes.tolist()):
-                row, truth = take(rows, t, t + 1), code if self.full_information and feedback[t] else -1
-                propensity = None if known is None else float(known[t])
-                self.n_updates_ += self._state.learn_from_log(row, code, bool(feedback[t]), truth, propensity)
+        run.learn_from(self, X, guesses, correct, propensities)
         return self
 
     def learn_labels(self, X: Any, y: Any) -> Self:
         """Learn from rows X whose labels y are known, as `learn_from` with the right label and propensity 1."""
-        rows = check_rows(X)
-        labels = check_labels(y, rows.shape[0])
-        if self._started and not run.grows(self):
-            encode_labels(labels, self.classes_, "y", run.LET_IT_JOIN)
-            return self.learn_from(X, labels, True, 1.0)  # which rolls back by itself; one row needs no copy
-        with run.all_or_nothing(self, fresh=False):
-            run.check_width(self, rows, X)
-            run.codes_of(self, labels, rows.shape[1], "y", X)
-            return self.learn_from(X, labels, True, 1.0)
+        run.learn_labels(self, X, y)
+        return self
 
     # Runs and whole streams.
 
@@ -493,10 +450,6 @@ class Learner(run.Classifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _is_as_compiled(self) -> bool:
-        """Return whether a compiled loop bypasses no method of a subclass."""
-        return type(self).guess is Learner.guess and type(self).tell is Learner.tell
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._started

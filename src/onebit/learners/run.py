@@ -267,6 +267,60 @@ def check_propensities(propensities: Any, n: int) -> Floats:
     return np.broadcast_to(found, (n,))
 
 
+def propensities(learner: "Learner", features: Any, among: Any) -> Floats:
+    """Return the propensity of each label in one round, or in each of many; nothing is changed."""
+    shape = getattr(features, "shape", None)
+    are_many = isinstance(features, SparseRows) or (np.ndim(features) if shape is None else len(shape)) == 2
+    many = check_width(learner, check_rows(features, "features"), features) if are_many else None
+    rows = one_row(learner, features) if many is None else many
+    if not learner._started:
+        # This must not start a run: a copy starts it instead.
+        learner = type(learner)(**learner.get_params(deep=False))
+        begin(learner, rows.shape[1], None, None)
+    state, allowed = learner._state, None if among is None else allowed_positions(learner, among)
+    found = [
+        state.probabilities(row) if allowed is None else state.probabilities_among(row, allowed)
+        for row in (take(rows, t, t + 1) for t in range(rows.shape[0]))
+    ]
+    return np.stack(found) if are_many else found[0]
+
+
+# Known rounds.
+
+
+def learn_from(learner: "Learner", X: Any, guesses: Any, correct: Any, propensities: Any = None) -> None:
+    """Learn from rounds that another system played, all or none of them."""
+    rows = check_rows(X)
+    labels = check_labels(guesses, rows.shape[0], "guesses")
+    feedback = check_feedback(correct, len(labels))
+    known = None if propensities is None else check_propensities(propensities, len(labels))
+    # A single round is applied or refused as a whole; only with several must a failure be rolled back.
+    is_one = len(labels) == 1 and learner._started and not grows(learner)
+    with learner._lock if is_one else all_or_nothing(learner, fresh=False):
+        check_width(learner, rows, X)
+        if not learner._started and learner.classes is None:
+            raise ValueError("classes is not known: pass classes=, for labels that were never tried count too")
+        codes = codes_of(learner, labels, rows.shape[1], "guesses", X)
+        for t, code in enumerate(codes.tolist()):
+            row, truth = take(rows, t, t + 1), code if learner.full_information and feedback[t] else -1
+            propensity = None if known is None else float(known[t])
+            learner.n_updates_ += learner._state.learn_from_log(row, code, bool(feedback[t]), truth, propensity)
+
+
+def learn_labels(learner: "Learner", X: Any, y: Any) -> None:
+    """Learn from rows whose labels are known, all or none of them."""
+    rows = check_rows(X)
+    labels = check_labels(y, rows.shape[0])
+    if learner._started and not grows(learner):
+        encode_labels(labels, learner.classes_, "y", LET_IT_JOIN)
+        learn_from(learner, X, labels, True, 1.0)  # one row needs no copy of the state
+        return
+    with all_or_nothing(learner, fresh=False):
+        check_width(learner, rows, X)
+        codes_of(learner, labels, rows.shape[1], "y", X)
+        learn_from(learner, X, labels, True, 1.0)
+
+
 # Streams.
 
 
