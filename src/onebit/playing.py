@@ -13,7 +13,7 @@ from onebit.asking import Asking
 from onebit.engine.loop import ENDED, EXPLORED, MISTAKES, PASSED, READY, UPDATES, Record, new_record
 from onebit.game import ByRound, Curve, Trace
 from onebit.inputs import as_frame, check_choice, check_integer, check_real, check_rows, check_switch, is_frame, take
-from onebit.labels import check_labels
+from onebit.labels import check_answers
 from onebit.learners import Learner
 from onebit.learners.by_hand import ASKING, AtHand, play_by_hand
 from onebit.learners.run import all_or_nothing, begin_stream, play_stream, row_of
@@ -48,8 +48,9 @@ def play(
     X : array or sparse matrix of shape (rounds, features), DataSet, iterator of pairs, or AdaptiveStream
         The rounds, in order. A `DataSet` brings its labels, which are its `label_names`. An iterator, such as a
         generator, gives ``(features, label)`` round by round; the learner must be given its classes beforehand.
-    y : array of shape (rounds,)
-        The labels, used only to answer right or wrong (full-information learners get them).
+    y : array of shape (rounds,), or of bool and shape (rounds, K)
+        The labels, used only to answer right or wrong (full-information learners get them). Where several labels may be
+        right, a matrix: whether each of the K labels is right in each round, in the order of the classes; at most 63.
     seed : int, optional
         Names the learner's random numbers; the learner's own seed if not given.
     engine : {"stream", "rounds"}
@@ -115,7 +116,7 @@ def play(
         )
         return _trace(learner, record, int(record.checkpoints[-1]))  # the last one is the last round
     rows = check_rows(X)
-    labels = check_labels(y, rows.shape[0])
+    labels = check_answers(y, rows.shape[0])
     record = new_record(len(labels), checkpoints, keep_guesses)
     with all_or_nothing(learner, fresh):
         codes = begin_stream(learner, rows, labels, X, seed=seed, fresh=fresh, classes=classes)

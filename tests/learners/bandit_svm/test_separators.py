@@ -174,6 +174,8 @@ EXACT = Settings(
     scales=False,
     is_closed=True,
     full_information=False,
+    exclusive=True,
+    finds_out=False,
 )
 
 

@@ -57,6 +57,10 @@ _NEVER_RIGHT = 0.3  # what one that was never right is preferred by besides, whe
 _TRIAL_ROUNDS, _ENOUGH_RIGHT = 100, 5
 # The leading separator guesses alone where it is sure, while it is wrong there in less than this share of rounds.
 _SELDOM, _RECENT_SURE = 0.02, 256.0
+# Two labels tie whose scores, both above 0, differ by less than the first number. Each right guess there adds 1 to the
+# evidence that several labels may be right, and each wrong one takes 2 off. So much must have come together, and more
+# with each doubling of the ties: where half of them are right the sum of all false alarms stays small.
+_TIE, _WRONG_TIE, _ENOUGH_EVIDENCE, _MORE_EVIDENCE, _FEW_TIES = 0.2, 2, 8, 2.0, 64.0
 _ROW_START, _LANDMARK_START = 1.0, 10.0  # 1/λ: rows are standardised by default, and similarities are at most 1
 _LANDMARK_RATE = 3.0  # of the Laplace kernel, divided by the number of features
 _LONGEST = 10.0  # rows whose entries have a larger root mean square would outweigh all others: they are shortened
@@ -74,13 +78,39 @@ highest_of, _uniform = jit_internal(in_python(highest)), jit_internal(in_python(
 
 
 @jit_internal
-def is_sure(opinion: Floats) -> bool:
+def is_sure(opinion: Floats, exclusive: bool) -> bool:
     """Return whether nothing productive is left to learn if an opinion is right."""
     best, sure = highest_of(opinion), True
     for i in range(opinion.shape[0]):
-        target = separators.IT_IS if i == best else separators.IT_IS_ANOTHER
+        target = separators.IT_IS if i == best else (separators.IT_IS_ANOTHER if exclusive else 0.0)
         sure = sure and separators.lack(target, opinion[i]) <= separators.PRODUCTIVE
     return sure
+
+
+@jit_internal
+def is_exclusive(counts: Integers, settings: Settings) -> bool:
+    """Return whether a right label proves all others wrong."""
+    return bool(settings.exclusive and counts[bank.IS_SHARED] == 0)
+
+
+@jit_internal
+def is_shared(scores: Floats, label: int, correct: bool, counts: Integers) -> bool:
+    """Return whether ties have shown that several labels may be right, and count this round if it is one.
+
+    Two labels tie if both claim the row with nearly the same score. Which of them is guessed then hardly depends on
+    which is right, so that where only one can be, at most half of such guesses are right.
+    """
+    second = -1
+    for i in range(scores.shape[0]):
+        if i != label and (second < 0 or scores[i] > scores[second]):
+            second = i
+    ahead = scores[label] - scores[second] if second >= 0 else -1.0
+    if not 0.0 <= ahead < _TIE or scores[second] <= 0.0:
+        return False
+    counts[bank.TIES] += 1
+    counts[bank.EVIDENCE] = counts[bank.EVIDENCE] + 1 if correct else max(0, counts[bank.EVIDENCE] - _WRONG_TIE)
+    enough = _ENOUGH_EVIDENCE + _MORE_EVIDENCE * math.log2(1.0 + counts[bank.TIES] / _FEW_TIES)
+    return bool(counts[bank.EVIDENCE] >= enough)
 
 
 @jit_internal
@@ -243,14 +273,17 @@ def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -
 
 
 @jit_internal
-def judge_members(state: BankArrays, scratch: BankScratch, m: int, label: int, known: int, lately: float) -> None:
+def judge_members(
+    state: BankArrays, scratch: BankScratch, m: int, label: int, known: int, exclusive: bool, lately: float
+) -> None:
     """Charge the members that were wrong, and write what each counts in the vote."""
     members, fewest = state.members, math.inf
     for k in range(m):
         guessed = highest_of(scratch.opinions[k])
         # What is not known to be right may be wrong: it is charged the more, the oftener guesses are wrong.
         doubt = 1.0 if guessed == label else lately**4
-        members[k, bank.LOSS] += doubt if known < 0 else (1.0 if guessed != known else 0.0)
+        is_known = known >= 0 and (exclusive or guessed == known)
+        members[k, bank.LOSS] += (1.0 if guessed != known else 0.0) if is_known else doubt
         fewest = min(fewest, members[k, bank.LOSS])
     for k in range(m):
         members[k, bank.TRUST] = math.exp(fewest - members[k, bank.LOSS])
@@ -426,7 +459,9 @@ def propose(state: BankArrays, scratch: BankScratch) -> None:
 
 
 @jit_internal
-def learn(state: BankArrays, scratch: BankScratch, label: int, correct: bool, known: int, is_given: bool) -> None:
+def learn(
+    state: BankArrays, scratch: BankScratch, label: int, correct: bool, known: int, is_given: bool, exclusive: bool
+) -> None:
     """Learn from the answer to a guess; `estimate` has written what was known of the row.
 
     `known` is the right label, or −1; `is_given` is whether it would be known whatever was guessed. Then the first
@@ -446,7 +481,8 @@ def learn(state: BankArrays, scratch: BankScratch, label: int, correct: bool, kn
     rate = 1.0 / (1.0 + _apply_inverse(state.landmark_changes, _LANDMARK_START, features, n, image))
     for i in range(n_classes):
         # From here on `near` is how far the weights of each class move.
-        near[i] = rate * ((1.0 if i == known else 0.0) - near[i]) if known >= 0 or i == label else 0.0
+        is_known = i in (label, known) or (known >= 0 and exclusive)
+        near[i] = rate * ((1.0 if i == known else 0.0) - near[i]) if is_known else 0.0
     for j in range(n):
         line = state.landmark_weights[j]
         for i in range(n_classes):

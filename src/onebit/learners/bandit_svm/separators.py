@@ -56,11 +56,11 @@ def lack(target: float, score: float) -> float:
 
 
 @jit_internal
-def prove(label: int, correct: bool, truth: int, is_closed: bool, targets: Floats) -> int:
+def prove(label: int, correct: bool, truth: int, is_closed: bool, exclusive: bool, targets: Floats) -> int:
     """Write what an answer proves of each class; return the right one, or −1 if that is not known."""
-    is_other = targets.shape[0] == 2 and is_closed  # of two classes, the one that was not guessed
+    is_other = targets.shape[0] == 2 and is_closed and exclusive  # of two classes, the one that was not guessed
     known = label if correct else (1 - label if is_other else truth)
-    targets[:] = 0.0 if known < 0 else IT_IS_ANOTHER
+    targets[:] = IT_IS_ANOTHER if known >= 0 and exclusive else 0.0
     targets[label] = IT_IS_NOT
     if known >= 0:
         targets[known] = IT_IS
