@@ -119,6 +119,8 @@ class BanditSVM(Learner):
         known.
     bank_ : tuple
         The kernels that take part, one for each member.
+    exclusive_ : bool
+        Whether a right label is now taken to prove all others wrong; with ``exclusive="auto"``, what was found out.
     mixture_ : dict or None
         The mixture's weights now: of a constant, and of the scores that the vote and the two regressions give a label,
         and of these scores' leads over the best other label; None without regressions.
@@ -202,6 +204,13 @@ class BanditSVM(Learner):
         self._check_started("mixture_")
         mixture = self._bank.arrays.mixture
         return dict(zip(bank.MIXED, mixture[bank.WEIGHTS].tolist(), strict=True)) if len(mixture) else None
+
+    @property
+    def exclusive_(self) -> bool:
+        """Whether a right label is now taken to prove all others wrong."""
+        self._check_started("exclusive_")
+        self._bank.do_what_is_due()
+        return self._bank.is_exclusive
 
     @property
     def proved_(self) -> npt.NDArray[np.int8]:

@@ -57,10 +57,12 @@ _NEVER_RIGHT = 0.3  # what one that was never right is preferred by besides, whe
 _TRIAL_ROUNDS, _ENOUGH_RIGHT = 100, 5
 # The leading separator guesses alone where it is sure, while it is wrong there in less than this share of rounds.
 _SELDOM, _RECENT_SURE = 0.02, 256.0
-# Two labels tie whose scores, both above 0, differ by less than the first number. Each right guess there adds 1 to the
-# evidence that several labels may be right, and each wrong one takes 2 off. So much must have come together, and more
-# with each doubling of the ties: where half of them are right the sum of all false alarms stays small.
-_TIE, _WRONG_TIE, _ENOUGH_EVIDENCE, _MORE_EVIDENCE, _FEW_TIES = 0.2, 2, 8, 2.0, 64.0
+# Two labels tie if both scores are above 0, and differ by less than `_TIE`; by less and less as ties come, since their
+# chances of being right are the same only where the scores are. A right guess of a tie adds 1 to the evidence that
+# several labels may be right, a wrong one takes `_WRONG_TIE` off. Ten are enough, and two more with each doubling of
+# the ties: then a chance of one half hardly ever is, however many ties come.
+_TIE, _FEWER_TIES, _WRONG_TIE = 0.2, 64.0, 2
+_ENOUGH_EVIDENCE, _MORE_EVIDENCE, _FEW_TIES = 10.0, 2.0, 32.0
 _ROW_START, _LANDMARK_START = 1.0, 10.0  # 1/λ: rows are standardised by default, and similarities are at most 1
 _LANDMARK_RATE = 3.0  # of the Laplace kernel, divided by the number of features
 _LONGEST = 10.0  # rows whose entries have a larger root mean square would outweigh all others: they are shortened
@@ -105,7 +107,7 @@ def is_shared(scores: Floats, label: int, correct: bool, counts: Integers) -> bo
         if i != label and (second < 0 or scores[i] > scores[second]):
             second = i
     ahead = scores[label] - scores[second] if second >= 0 else -1.0
-    if not 0.0 <= ahead < _TIE or scores[second] <= 0.0:
+    if not 0.0 <= ahead < _TIE / math.sqrt(1.0 + counts[bank.TIES] / _FEWER_TIES) or scores[second] <= 0.0:
         return False
     counts[bank.TIES] += 1
     counts[bank.EVIDENCE] = counts[bank.EVIDENCE] + 1 if correct else max(0, counts[bank.EVIDENCE] - _WRONG_TIE)
