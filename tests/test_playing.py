@@ -295,7 +295,7 @@ def test_several_labels_may_be_right(learner: onebit.Learner) -> None:
     guesses = np.asarray(played.guesses)
     assert played.mistakes == np.count_nonzero(~several[np.arange(400), guesses]) < expected.mistakes
     for options in ({"engine": "rounds"}, {"on_progress": lambda *_: None}):
-        again = onebit.play(learner, problem.X, several, seed=3, keep_guesses=True, **options)  # type: ignore[arg-type]
+        again = onebit.play(learner, problem.X, several, seed=3, keep_guesses=True, **options)
         assert np.array_equal(np.asarray(again.guesses), guesses)
 
 

@@ -29,7 +29,7 @@ def signs(rounds: int, seed: int) -> tuple[Any, Any]:
 
 
 MARGIN, MOST_UPDATES = 2.0 / 3.0, 9  # ⌊4(R/γ)²⌋
-HARD = {"C": math.inf, "exploration": "uniform", "scale": None, "exclusive": False}
+HARD: dict[str, Any] = {"C": math.inf, "exploration": "uniform", "scale": None, "exclusive": False}
 
 
 @pytest.mark.parametrize("learner", [onebit.BanditPerceptron(), onebit.BanditSVM(None, **HARD)], ids=repr)
