@@ -294,9 +294,18 @@ def test_several_labels_may_be_right(learner: onebit.Learner) -> None:
     played = onebit.play(learner, problem.X, several, seed=3, keep_guesses=True)
     guesses = np.asarray(played.guesses)
     assert played.mistakes == np.count_nonzero(~several[np.arange(400), guesses]) < expected.mistakes
-    for options in ({"engine": "rounds"}, {"on_progress": lambda *_: None}):
+    for options in ({"engine": "rounds"}, {"on_progress": lambda *_: None}, {"confidence": True}):
         again = onebit.play(learner, problem.X, several, seed=3, keep_guesses=True, **options)
         assert np.array_equal(np.asarray(again.guesses), guesses)
+
+
+def test_who_is_asked_names_one_of_several_right_labels() -> None:
+    X, right = onebit.streams.several_right(1500, seed=1)
+    trace = onebit.play(onebit.BanditSVM(exclusive=False), X, right, wrong_at_most=0.05)
+    assert 0 < trace.asked < 1000
+    assert trace.mistakes <= trace.wrong_limit  # type: ignore[operator]
+    nothing_right = onebit.play(onebit.BanditSVM(exclusive=False), X, np.zeros_like(right), wrong_at_most=0.05)
+    assert nothing_right.asked == 1500
 
 
 def test_several_right_labels_are_checked() -> None:

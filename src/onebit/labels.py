@@ -167,6 +167,16 @@ def codes_of_right(right: npt.NDArray[np.bool_]) -> Integers:
     return np.where(right.sum(axis=1) == 1, right.argmax(axis=1), -1 - masks)
 
 
+def first_right(code: int) -> int:
+    """Return the first of the right labels of a round, or −1 if there is none.
+
+    >>> first_right(2), first_right(-1), first_right(-6)
+    (2, -1, 0)
+    """
+    mask = -1 - code
+    return code if code >= -1 else (mask & -mask).bit_length() - 1
+
+
 def _label_array(y: Any, name: str) -> npt.NDArray[Any]:
     if hasattr(y, "__array__") or isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
         array = y if type(y) is np.ndarray else as_array(y, name)

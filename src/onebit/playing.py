@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.asking import Asking
-from onebit.engine.loop import ENDED, EXPLORED, MISTAKES, PASSED, READY, UPDATES, Record, new_record
+from onebit.engine.loop import ENDED, EXPLORED, MISTAKES, PASSED, READY, UPDATES, Record, is_right, new_record
 from onebit.game import ByRound, Curve, Trace
 from onebit.inputs import as_frame, check_choice, check_integer, check_real, check_rows, check_switch, is_frame, take
-from onebit.labels import check_answers
+from onebit.labels import check_answers, first_right
 from onebit.learners import Learner
 from onebit.learners.by_hand import ASKING, AtHand, play_by_hand
 from onebit.learners.run import all_or_nothing, begin_stream, play_stream, row_of
@@ -147,13 +147,14 @@ class _Confident:
         often, updates, t = max(_SHORTEST_PIECE, limit // _PIECES), learner.n_updates_, 0
         for t, (features, code) in enumerate(rounds, start=1):
             guess = learner.guess(features)
-            correct, ask = guess.index == code, False
+            correct, ask = bool(is_right(guess.index, code)), False
             if self._asking is not None:
                 decision = self._asking.decide(guess.confidence)
                 ask = decision.ask
                 self._asking.answer(decision, correct)
-            if ask:
-                learner.label(guess, learner._labels[code])
+            named = guess.index if correct else first_right(code)  # where several are right, one of them
+            if ask and named >= 0:
+                learner.label(guess, learner._labels[named])
             elif learner.full_information:
                 learner.tell(guess, correct, learner._labels[code])
             else:
