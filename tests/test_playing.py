@@ -346,3 +346,49 @@ def test_iterators_and_adaptive_streams_can_be_asked_about() -> None:
     for wrong in (0.0, 1.0, -1.0, "5%", float("nan"), True):
         with pytest.raises(ValueError, match="wrong_at_most"):
             onebit.play(onebit.BanditPerceptron(), X, y, wrong_at_most=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("learner", [onebit.BanditPerceptron(), onebit.BanditSVM(), onebit.NearestNeighbor(0.2)])
+def test_several_labels_may_be_right(learner: onebit.Learner) -> None:
+    problem = noisy_problem(400)
+    n_classes = int(problem.y.max()) + 1
+    one = np.arange(n_classes) == problem.y[:, None]
+    expected = onebit.play(learner, problem.X, problem.y, seed=3, keep_guesses=True)
+    same = onebit.play(learner, problem.X, one, seed=3, keep_guesses=True)
+    assert np.array_equal(np.asarray(same.guesses), np.asarray(expected.guesses))
+    several = one | (np.arange(n_classes) == (problem.y[:, None] + 1) % n_classes)
+    several[:5] = False
+    played = onebit.play(learner, problem.X, several, seed=3, keep_guesses=True)
+    guesses = np.asarray(played.guesses)
+    assert played.mistakes == np.count_nonzero(~several[np.arange(400), guesses]) < expected.mistakes
+    for options in ({"engine": "rounds"}, {"on_progress": lambda *_: None}, {"confidence": True}):
+        again = onebit.play(learner, problem.X, several, seed=3, keep_guesses=True, **options)
+        assert np.array_equal(np.asarray(again.guesses), guesses)
+
+
+def test_who_is_asked_names_one_of_several_right_labels() -> None:
+    X, right = onebit.streams.several_right(1500, seed=1)
+    trace = onebit.play(onebit.BanditSVM(exclusive=False), X, right, wrong_at_most=0.05)
+    assert 0 < trace.asked < 1000
+    assert trace.mistakes <= trace.wrong_limit  # type: ignore[operator]
+    nothing_right = onebit.play(onebit.BanditSVM(exclusive=False), X, np.zeros_like(right), wrong_at_most=0.05)
+    assert nothing_right.asked == 1500
+
+
+def test_several_right_labels_are_checked() -> None:
+    X, right = np.eye(4), np.ones((4, 3), dtype=bool)
+    assert onebit.play(onebit.BanditPerceptron(classes=["a", "b", "c"]), X, right).mistakes == 0
+    bad: list[tuple[onebit.Learner, Any, str]] = [
+        (onebit.FullInformationSVM(), right, "the feedback of FullInformationSVM is the right label itself"),
+        (onebit.BanditSVM(classes=4), right, "y must have a column for each of the 4 classes; got 3"),
+        (onebit.BanditSVM(), right[1:], r"y must have a row for each of the 4 rounds; got shape \(3, 3\)"),
+        (onebit.BanditSVM(), np.ones((4, 64), dtype=bool), "at most 63 columns"),
+        (onebit.BanditSVM(), right.astype(int), "one label for each"),
+    ]
+    for learner, given, words in bad:
+        with pytest.raises(ValueError, match=words):
+            onebit.play(learner, X, given)
+    widest = np.zeros((40, 63), dtype=bool)
+    widest[:, [5, 62]] = True
+    trace = onebit.play(onebit.UniformGuess(), np.ones((40, 2)), widest, seed=1, keep_guesses=True)
+    assert trace.mistakes == np.count_nonzero(~np.isin(np.asarray(trace.guesses), [5, 62]))

@@ -19,6 +19,7 @@ _FEW = 1 << 20  # labels told apart in one pass
 _NO_LABELS = "cV"  # complex numbers and records
 _DTYPES = {int: "iu", bool: "b", float: "f", str: "U"}
 _NEVER_MISSING = (int, str, bool)
+_MOST_SEVERAL = 63  # a bit for each label
 _WORDS = 1 << 26  # bytes of an array in which every word takes as much room as the longest
 
 
@@ -131,6 +132,49 @@ def check_labels(y: Any, n_rounds: int, name: str = "y") -> npt.NDArray[Any]:
     if labels.dtype.kind in _NO_LABELS:
         raise ValueError(f"{name} must hold labels: whole numbers, words or other objects; got dtype {labels.dtype}")
     return _whole(labels, name) if labels.dtype.kind == "f" else labels
+
+
+def check_answers(y: Any, n_rounds: int) -> npt.NDArray[Any]:
+    """Return the labels of a stream; or, where several may be right, a matrix of truth values as it is, checked.
+
+    >>> check_answers(np.array([[True, False, True]]), 1).shape
+    (1, 3)
+    """
+    if not is_matrix_of_right(y):
+        return check_labels(y, n_rounds)
+    right: npt.NDArray[np.bool_] = np.asarray(y)
+    if len(right) != n_rounds:
+        raise ValueError(f"y must have a row for each of the {n_rounds} rounds; got shape {right.shape}")
+    if right.shape[1] > _MOST_SEVERAL:
+        raise ValueError(
+            f"y may have at most {_MOST_SEVERAL} columns where several labels are right; got {right.shape[1]}"
+        )
+    return right
+
+
+def is_matrix_of_right(y: Any) -> bool:
+    """Return whether y says of every label of every round whether it is right: truth values, at least two columns."""
+    return isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 and y.dtype == np.bool_
+
+
+def codes_of_right(right: npt.NDArray[np.bool_]) -> Integers:
+    """Return a number for each round: the right label, −1 where none is, and otherwise −1 minus a bit for each.
+
+    >>> codes_of_right(np.array([[False, False, True], [False, False, False], [True, False, True]])).tolist()
+    [2, -1, -6]
+    """
+    masks = right.astype(np.int64) @ (np.int64(1) << np.arange(right.shape[1]))
+    return np.where(right.sum(axis=1) == 1, right.argmax(axis=1), -1 - masks)
+
+
+def first_right(code: int) -> int:
+    """Return the first of the right labels of a round, or −1 if there is none.
+
+    >>> first_right(2), first_right(-1), first_right(-6)
+    (2, -1, 0)
+    """
+    mask = -1 - code
+    return code if code >= -1 else (mask & -mask).bit_length() - 1
 
 
 def _label_array(y: Any, name: str) -> npt.NDArray[Any]:

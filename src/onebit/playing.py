@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.asking import Asking
-from onebit.engine.loop import ENDED, EXPLORED, MISTAKES, PASSED, READY, UPDATES, Record, new_record
+from onebit.engine.loop import ENDED, EXPLORED, MISTAKES, PASSED, READY, UPDATES, Record, is_right, new_record
 from onebit.game import ByRound, Curve, Trace
 from onebit.inputs import as_frame, check_choice, check_integer, check_real, check_rows, check_switch, is_frame, take
-from onebit.labels import check_labels
+from onebit.labels import check_answers, first_right
 from onebit.learners import Learner
 from onebit.learners.by_hand import ASKING, AtHand, play_by_hand
 from onebit.learners.run import all_or_nothing, begin_stream, play_stream, row_of
@@ -48,8 +48,9 @@ def play(
     X : array or sparse matrix of shape (rounds, features), DataSet, iterator of pairs, or AdaptiveStream
         The rounds, in order. A `DataSet` brings its labels, which are its `label_names`. An iterator, such as a
         generator, gives ``(features, label)`` round by round; the learner must be given its classes beforehand.
-    y : array of shape (rounds,)
-        The labels, used only to answer right or wrong (full-information learners get them).
+    y : array of shape (rounds,), or of bool and shape (rounds, K)
+        The labels, used only to answer right or wrong (full-information learners get them). Where several labels may be
+        right, a matrix: whether each of the K labels is right in each round, in the order of the classes; at most 63.
     seed : int, optional
         Names the learner's random numbers; the learner's own seed if not given.
     engine : {"stream", "rounds"}
@@ -115,7 +116,7 @@ def play(
         )
         return _trace(learner, record, int(record.checkpoints[-1]))  # the last one is the last round
     rows = check_rows(X)
-    labels = check_labels(y, rows.shape[0])
+    labels = check_answers(y, rows.shape[0])
     record = new_record(len(labels), checkpoints, keep_guesses)
     with all_or_nothing(learner, fresh):
         codes = begin_stream(learner, rows, labels, X, seed=seed, fresh=fresh, classes=classes)
@@ -146,13 +147,14 @@ class _Confident:
         often, updates, t = max(_SHORTEST_PIECE, limit // _PIECES), learner.n_updates_, 0
         for t, (features, code) in enumerate(rounds, start=1):
             guess = learner.guess(features)
-            correct, ask = guess.index == code, False
+            correct, ask = bool(is_right(guess.index, code)), False
             if self._asking is not None:
                 decision = self._asking.decide(guess.confidence)
                 ask = decision.ask
                 self._asking.answer(decision, correct)
-            if ask:
-                learner.label(guess, learner._labels[code])
+            named = guess.index if correct else first_right(code)  # where several are right, one of them
+            if ask and named >= 0:
+                learner.label(guess, learner._labels[named])
             elif learner.full_information:
                 learner.tell(guess, correct, learner._labels[code])
             else:

@@ -367,3 +367,15 @@ def test_changes_are_made_to_the_rounds_of_each_run_and_are_in_the_key() -> None
 def test_a_stream_of_sparse_rows_is_said_to_be_sparse() -> None:
     facts = comparison(*find_sources(["syn_sep", "paper_weak"])).facts.values()
     assert [each.is_sparse for each in facts] == [True, False]
+
+
+def test_several_labels_may_be_right(tmp_path: Path) -> None:
+    entries = tuple(enter(name) for name in ("BanditPerceptron", "Banditron:exploration=0.1"))
+    sources = tuple(find_sources(["several:2:iris", "iris", "several_right"]))
+    outcomes = run_comparison(Comparison(sources, entries, rounds=150, runs=2), tmp_path, jobs=1)
+    means = {(outcome.dataset, outcome.entry.title): outcome.mean for outcome in outcomes}
+    assert len(means) == 6
+    assert means["several:2:iris", "BanditPerceptron"] < means["iris", "BanditPerceptron"]
+    told = Comparison(sources[:1], (enter("MulticlassPerceptron"),), rounds=150, runs=2)
+    with pytest.raises(CellError, match="needs one right label in every round; leave it out of several:2:iris"):
+        run_comparison(told, tmp_path, jobs=1)

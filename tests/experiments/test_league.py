@@ -346,3 +346,13 @@ def test_example_of_what_it_is() -> None:
     from onebit.experiments.entries import enter
 
     assert what_it_is(enter("UniformGuess")) == "Guesses every label with the same probability and never learns."
+
+
+def test_who_needs_one_right_label_is_left_out() -> None:
+    entries = tuple(enter(name) for name in ("BanditPerceptron", "MulticlassPerceptron"))
+    league = League(tuple(find_sources(["several:2:iris", "iris"])), entries, rounds=60, runs=2)
+    assert [(each.dataset, each.entry.title) for each in league.left_out()] == [
+        ("several:2:iris", "MulticlassPerceptron")
+    ]
+    several = league.sources[0]
+    assert [entry.title for entry in league.entries_on(several)] == ["BanditPerceptron"]

@@ -6,13 +6,23 @@ import pytest
 import scipy.sparse
 
 from onebit.checks import STREAM_CHECKS
-from onebit.streams import bundled, paper_weak, syn_sep, with_drift, with_imbalance, with_label_noise
+from onebit.streams import (
+    bundled,
+    paper_weak,
+    syn_sep,
+    with_drift,
+    with_imbalance,
+    with_label_noise,
+    with_several_right,
+)
+from onebit.streams.sources import as_data_set, changed, find_source, has_several_right
 
 NO_STREAM: Any = np.eye(3)
 CHANGED: dict[str, Callable[..., Any]] = {
     "noise": lambda rounds, seed: with_label_noise(paper_weak(rounds, seed), 0.3, seed),
     "sudden": lambda rounds, seed: with_drift(paper_weak(rounds, seed), "sudden", at=100, seed=seed),
     "gradual": lambda rounds, seed: with_drift(syn_sep(rounds, seed), "gradual", at=100, seed=seed, width=50),
+    "several": lambda rounds, seed: with_several_right(paper_weak(rounds, seed), 2, seed, rule="next"),
     "features": lambda rounds, seed: with_drift(syn_sep(rounds, seed), at=100, seed=seed, what="features"),
 }
 
@@ -108,3 +118,29 @@ def test_imbalance_thins_in_geometric_steps() -> None:
 def test_bad_arguments(change: Callable[[], Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         change()
+
+
+@pytest.mark.parametrize("stream", [bundled("digits"), syn_sep(500, 1)], ids=["dense", "sparse"])
+def test_several_labels_are_right_by_a_linear_rule(stream: Any) -> None:
+    X, right = with_several_right(stream, 3, seed=4)
+    assert X.shape[0] == len(right)
+    assert set(right.sum(axis=1).tolist()) == {3}
+    assert right.any(axis=0).sum() > 5, "the rule uses most labels"
+    assert not np.array_equal(right, with_several_right(stream, 3, seed=5)[1])
+
+
+def test_several_right_labels_come_last() -> None:
+    words = np.array(["cat", "dog", "emu"])[np.arange(30) % 3]
+    _, right = with_several_right((np.eye(30), words), 2, rule="next")
+    assert right[:3].astype(int).tolist() == [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
+    with pytest.raises(ValueError, match="n_right must be below the number of labels, 3; got 3"):
+        with_several_right((np.eye(30), words), 3)
+    with pytest.raises(ValueError, match="rule must be"):
+        with_several_right((np.eye(30), words), 2, rule="some")
+    source = find_source("noise:0.1:several:2:iris")
+    with pytest.raises(ValueError, match=r"several comes last, as in several:3:noise"):
+        changed(source, bundled("iris").X, bundled("iris").y, 3, 0)
+    assert has_several_right(source)
+    assert has_several_right(find_source("several_right"))
+    with pytest.raises(ValueError, match="several labels may be right in a round"):
+        as_data_set(find_source("several_right"), 10)

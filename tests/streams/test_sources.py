@@ -35,7 +35,7 @@ def test_sources(table: Path, tmp_path: Path) -> None:
         ([str(tmp_path / "empty")], "no data set"),
         (
             ["nothing"],
-            r"nothing: .*breast_cancer, digits, iris, paper_strong, paper_weak, syn_non_sep, syn_sep, wedges, wine",
+            r"nothing: .*breast_cancer, digits, iris, paper_strong, paper_weak, several_right, syn_non_sep",
         ),
         (["wine", "wine"], "wine: the data set is named twice"),
         ([str(table), str(table)], "named twice"),

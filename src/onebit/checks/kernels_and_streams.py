@@ -97,14 +97,18 @@ def _dense(X: Any) -> Any:
 
 
 def check_rows_and_labels(stream: Stream) -> None:
-    """X is finite with one row per round, y one label per round, counted from 0."""
+    """X is finite with one row per round, y one label per round, counted from 0, or of each label if it is right."""
     X, y = stream(rounds=500, seed=1)
     assert not scipy.sparse.issparse(X) or X.format == "csr", "sparse rows are CSR"
     assert X.shape[0] == y.shape[0] == 500
     assert X.dtype == np.float64
     assert np.all(np.isfinite(_dense(X)))
-    assert y.dtype == np.int64
-    assert y.min() >= 0
+    if y.ndim == 2:
+        assert y.dtype == np.bool_
+        assert y.any(axis=1).all(), "in every round one label is right, or several"
+    else:
+        assert y.dtype == np.int64
+        assert y.min() >= 0
 
 
 def check_seed_names_the_stream(stream: Stream) -> None:

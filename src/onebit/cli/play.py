@@ -23,7 +23,7 @@ from onebit.reporting.text import Table, grouped, in_figure, in_shell
 from onebit.streams import DataSet, describe
 from onebit.streams.preprocess import METHODS, describe_preprocessing
 from onebit.streams.reading import Reading
-from onebit.streams.sources import changed, draw_source, find_source, load, say_changes
+from onebit.streams.sources import changed, check_one_right, draw_source, find_source, load, say_changes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,6 +119,7 @@ def _rounds(given: str, reading: Reading, order: _Order) -> DataSet:
     if order.rounds is not None:
         check_integer("--rounds", order.rounds, low=1)
     source = find_source(given, reading)
+    check_one_right(source)
     if source.stream is not None:
         X, y, n_classes = draw_source(source, order.rounds or _DRAWN_ROUNDS, order.seed)
         data = DataSet(source.name, X, y, tuple(map(str, range(n_classes))))

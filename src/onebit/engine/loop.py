@@ -18,6 +18,12 @@ from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_whole_numbers
 
 
+@jit_inline
+def is_right(label: int, code: int) -> bool:
+    """Return whether a label is right in a round with this code: the right label, or as `labels.codes_of_right`."""
+    return label == code if code >= -1 else (((-1 - code) >> label) & 1) == 1
+
+
 class Algorithm(NamedTuple):
     """The functions of a learner that the loop calls.
 
@@ -114,7 +120,7 @@ def compile_algorithm(
                     break
                 # The label is fixed before the guess is drawn: `choose` never sees y.
                 label, explored = choose(scratch, Draw(seed, first_round + start + t), settings)
-                correct = label == y[t]
+                correct = is_right(label, y[t])
                 answer = Answer(label, explored, correct, y[t] if full_information else -1)  # or one bit
                 changed = update(state, X, t, scratch, answer, settings)
                 mistakes += not correct

@@ -27,7 +27,7 @@ from onebit.reporting.console import on_screen, print_table
 from onebit.reporting.pages import Block, FigureFile, Link, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, number, with_error, write_csv
 from onebit.streams.reading import PLAIN, Reading
-from onebit.streams.sources import Source, find_sources, known_names
+from onebit.streams.sources import Source, find_sources, has_several_right, known_names
 
 RUNS = 20  # enough for a significant difference among 26 000 pairs on single sets, after the correction for all of them
 SECONDS = 600.0  # the limit of a game, in seconds of 10⁹ numbers each
@@ -87,8 +87,17 @@ class League(Comparison):
         entries = self.entries if self.field is None else self.field(facts.rounds)
         titles = {entry.title for entry in entries}
         too_short = f"it cannot be entered for a game of {grouped(facts.rounds)} rounds"
+        players = [(entry, player_from(entry.spec)) for entry in entries]
+        one_right = "several labels may be right in a round, and it needs the right one"
+        is_for_all = not has_several_right(source)
         return [
-            *((entry, self._too_long(player_from(entry.spec).effort(**size))) for entry in entries),
+            *(
+                (
+                    entry,
+                    self._too_long(player.effort(**size)) if is_for_all or player.takes_several_right else one_right,
+                )
+                for entry, player in players
+            ),
             *((entry, too_short) for entry in self.entries if entry.title not in titles),
         ]
 

@@ -71,6 +71,8 @@ class Player(ABC):
     """The name of the tuned family that this is one setting of; the best of a family is found in hindsight."""
     note: str = ""
     """A remark for under a table."""
+    takes_several_right: bool = False
+    """Whether it plays streams in which several labels may be right; then y is a matrix, as `onebit.play` takes it."""
     patience: float = PATIENCE
     """Seconds after which a program that plays for it is ended."""
 
@@ -101,7 +103,7 @@ class Player(ABC):
         X : array or scipy CSR array of shape (rounds, features)
             The rows, in order.
         y : array of int
-            Their labels, 0 to n_classes − 1: for answering right or wrong.
+            Their labels, 0 to n_classes − 1: for answering right or wrong. See `takes_several_right`.
         n_classes : int
             How many labels there are.
         seed : int
@@ -124,6 +126,7 @@ class LearnerPlayer(Player):
     def __init__(self, learner: Learner) -> None:
         self.spec_ = describe(learner)
         self.full_information = type(learner).full_information
+        self.takes_several_right = not self.full_information
         self.scales_rows = getattr(learner, "scale", None) is not None
         # Settings are checked only when a run begins.
         build(self.spec_).begin(1, 2)
@@ -253,6 +256,8 @@ def play_batch(source: Source, keep_learned: bool, patience: float, batch: Batch
         for cell in batch.cells:
             player = player_from(cell.player)
             object.__setattr__(player, "patience", patience)  # a user's player may be a frozen dataclass
+            if y.ndim == 2 and not player.takes_several_right:
+                raise ValueError(f"{player.title} needs one right label in every round; leave it out of {source.name}")
             start = time.perf_counter()
             trace = player.play(raw if player.scales_rows else X, y, n_classes, cell.seed, scratch)
             seconds = time.perf_counter() - start if trace.seconds is None else float(trace.seconds)

@@ -46,7 +46,8 @@ class BanditPerceptron(Learner):
     2 and 4). The first also holds with late feedback: an update that is no longer due by then is not made; the second
     needs every answer before the next guess. Both hold with `among` and with added classes, for the final K, as long as
     the right label of every round is already a class, and allowed; otherwise mistakes are not bounded. Known rounds
-    (`learn_from`) are examples too: their updates count in the same bound.
+    (`learn_from`) are examples too: their updates count in the same bound. Where several labels may be right, both hold
+    for what is played (docs/theory/bandit-svm.md).
 
     Examples
     --------

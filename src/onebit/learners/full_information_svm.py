@@ -16,8 +16,8 @@ class FullInformationSVM(BanditSVM):
 
     Parameters
     ----------
-    kernel, C, exploration, scale, budget, replays, classes, seed
-        As for `BanditSVM`.
+    kernel, C, exploration, scale, budget, replays, exclusive, classes, seed
+        As for `BanditSVM`; "auto" is True, since the answers give the label.
 
     Notes
     -----

@@ -30,7 +30,16 @@ from onebit.inputs import (
     is_frame,
     take,
 )
-from onebit.labels import check_classes, check_labels, classes_and_codes, encode_labels, infer_classes, positions
+from onebit.labels import (
+    check_answers,
+    check_classes,
+    check_labels,
+    classes_and_codes,
+    codes_of_right,
+    encode_labels,
+    infer_classes,
+    positions,
+)
 from onebit.machine_memory import claim_memory
 
 _FLOAT64 = np.dtype(np.float64)
@@ -334,7 +343,12 @@ def begin_stream(
     fresh: bool = True,
     classes: Any = None,
 ) -> Integers:
-    """Prepare for the first round of a checked stream, whose rows came as `given`; return its labels as indices."""
+    """Prepare for the first round of a checked stream, whose rows came as `given`; return its labels as indices.
+
+    Where several labels may be right, `labels` is a matrix of truth values, and the numbers are `codes_of_right`.
+    """
+    if labels.ndim == 2:
+        return _begin_several(learner, rows, labels, given, seed, fresh, classes)
     if not fresh and learner._started:
         learner.begin(rows.shape[1], seed=seed, fresh=False)
         check_columns(learner, given, reset=False)
@@ -343,6 +357,24 @@ def begin_stream(
     known, codes = classes_and_codes(labels, chosen)
     begin(learner, rows.shape[1], known, seed, given)
     return codes
+
+
+def _begin_several(
+    learner: "Learner", rows: Rows, right: npt.NDArray[Any], given: Any, seed: int | None, fresh: bool, classes: Any
+) -> Integers:
+    """Prepare for the first round of a stream in which several labels may be right; return `codes_of_right`."""
+    name, n_columns = type(learner).__name__, right.shape[1]
+    if learner.full_information:
+        raise ValueError(f"y must hold one label for each round: the feedback of {name} is the right label itself")
+    if not fresh and learner._started:
+        learner.begin(rows.shape[1], seed=seed, fresh=False)
+        check_columns(learner, given, reset=False)
+    else:
+        chosen = classes if learner.classes is None or grows(learner) else learner.classes
+        begin(learner, rows.shape[1], check_classes(n_columns if chosen is None else chosen), seed, given)
+    if len(learner.classes_) != n_columns:
+        raise ValueError(f"y must have a column for each of the {len(learner.classes_)} classes; got {n_columns}")
+    return codes_of_right(right)
 
 
 def play_stream(
@@ -358,7 +390,7 @@ def play_stream(
 ) -> Record:
     """Play a whole stream, compiled where the learner is."""
     rows = check_rows(X)
-    labels = check_labels(y, rows.shape[0])
+    labels = check_answers(y, rows.shape[0])
     record = new_record(len(labels), checkpoints, keep_guesses)
     with learner._lock:
         is_one = len(labels) == 1 and not fresh and learner._started and not learner._state.plays_by_hand

@@ -2,12 +2,12 @@
 
 from onebit.streams import adversaries
 from onebit.streams.adaptive import AdaptiveStream, LearnerView
-from onebit.streams.changes import with_drift, with_imbalance, with_label_noise
+from onebit.streams.changes import with_drift, with_imbalance, with_label_noise, with_several_right
 from onebit.streams.data_set import DataSet, describe
 from onebit.streams.files import bundled, read_table
 from onebit.streams.paper import paper_strong, paper_weak, wedges
 from onebit.streams.preprocess import preprocess
-from onebit.streams.synthetic import syn_non_sep, syn_sep, weak_margin
+from onebit.streams.synthetic import several_right, syn_non_sep, syn_sep, weak_margin
 
 __all__ = [
     "AdaptiveStream",
@@ -20,6 +20,7 @@ __all__ = [
     "paper_weak",
     "preprocess",
     "read_table",
+    "several_right",
     "syn_non_sep",
     "syn_sep",
     "weak_margin",
@@ -27,4 +28,5 @@ __all__ = [
     "with_drift",
     "with_imbalance",
     "with_label_noise",
+    "with_several_right",
 ]

@@ -1,9 +1,9 @@
-"""Changes that make a stream harder: wrong labels, drift, rare classes.
+"""Changes that make a stream harder or other: wrong labels, drift, rare classes, several right labels.
 
 Each wraps a pair ``(X, y)`` or a `DataSet` and returns the same kind, changed; the input is not modified. On the
 command line they are written before the data: ``noise:0.05:digits``, ``drift:gradual,at=0.3:paper_weak``,
-``imbalance:20:iris``, or several, ``noise:0.1:imbalance:20:iris``. There noise and drift are drawn anew for every run,
-on its rounds in the order in which they are played.
+``imbalance:20:iris``, ``several:3:digits``, or two, ``noise:0.1:imbalance:20:iris``. There all but imbalance are drawn
+anew for every run, on its rounds in the order in which they are played.
 
 The change of a round depends on the seed, the round and its label alone: except where a position is given as a share of
 all rounds, a shorter stream is the beginning of a longer one.
@@ -23,10 +23,12 @@ from onebit.import_paths import did_you_mean, once, read_setting, read_value
 from onebit.inputs import Integers, check_choice, check_integer, check_number, check_rows, check_seed
 from onebit.labels import check_labels, classes_and_codes
 from onebit.streams.data_set import DataSet, Matrix, as_matrix
+from onebit.streams.preprocess import standardize
 
 _Stream = TypeVar("_Stream", DataSet, tuple[Any, Any])
 KINDS = ("sudden", "gradual")
 _WHAT = ("labels", "features")
+RULES = ("linear", "next")
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,12 @@ class Change(ABC):
     def description(self) -> str:
         """A readable description."""
 
-    def applied(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
+    def applied(self, X: Matrix, y: Any, n_classes: int, seed: int) -> tuple[Matrix, Any]:
         """Return rows and labels, changed. Labels are positions, 0 to n_classes − 1."""
+        if y.ndim != 1:
+            raise ValueError(
+                f"{self.name} needs one label for each round: several comes last, as in several:3:{self.name}:…"
+            )
         if n_classes < 2:
             raise ValueError(f"{self.name} needs a stream of at least two labels; got {n_classes}")
         return self._apply(X, y, n_classes, change_generator(seed, self.number))
@@ -151,7 +157,39 @@ class Imbalance(Change):
         return X[kept], y[kept]
 
 
-CHANGES: dict[str, type[Change]] = {cls.name: cls for cls in (LabelNoise, Drift, Imbalance)}
+@dataclass(frozen=True)
+class SeveralRight(Change):
+    """See `with_several_right`."""
+
+    name, number = "several", 4
+    n_right: int = 3
+    rule: str = "linear"
+
+    def __post_init__(self) -> None:
+        check_integer("n_right", self.n_right, low=1)
+        check_choice("rule", self.rule, RULES)
+
+    @property
+    def description(self) -> str:
+        """How many are right, and which."""
+        which = {"linear": "the highest of a random linear rule", "next": "the label and those that follow it"}
+        return f"{self.n_right} labels are right in every round, {which[self.rule]}"
+
+    def _apply(self, X: Matrix, y: Integers, n_classes: int, generator: Generator) -> tuple[Matrix, Any]:
+        if self.n_right >= n_classes:
+            raise ValueError(f"n_right must be below the number of labels, {n_classes}; got {self.n_right}")
+        right, rounds = np.zeros((len(y), n_classes), dtype=np.bool_), np.arange(len(y))[:, None]
+        if self.rule == "next":
+            chosen = (y[:, None] + np.arange(self.n_right)) % n_classes
+        else:
+            rows = standardize(X)
+            scores = rows @ generator.normal(size=(rows.shape[1], n_classes))
+            chosen = np.argsort(-scores, axis=1, kind="stable")[:, : self.n_right]
+        right[rounds, chosen] = True
+        return X, right
+
+
+CHANGES: dict[str, type[Change]] = {cls.name: cls for cls in (LabelNoise, Drift, Imbalance, SeveralRight)}
 
 
 def with_label_noise(stream: _Stream, rate: float, seed: int = 0) -> _Stream:
@@ -238,6 +276,40 @@ def with_imbalance(stream: _Stream, ratio: float, seed: int = 0) -> _Stream:
     return _changed(Imbalance(ratio), stream, seed)
 
 
+def with_several_right(
+    stream: DataSet | tuple[Any, Any], n_right: int = 3, seed: int = 0, *, rule: str = "linear"
+) -> tuple[Matrix, npt.NDArray[np.bool_]]:
+    """Return a stream in which several labels are right in every round: rows, and of every label whether it is right.
+
+    Parameters
+    ----------
+    stream : pair (X, y) or DataSet
+        Rows and labels. The labels to choose from are those that occur in y, or all of a data set's.
+    n_right, seed : int
+        How many labels are right, fewer than there are, and the seed of the rule.
+    rule : {"linear", "next"}
+        Which are right: the highest of a random linear rule of the row, whose columns are standardised over all rows;
+        or the label itself and the next ones in the order of the labels, the first after the last.
+
+    Returns
+    -------
+    X, right : array or CSR array of shape (rounds, features), array of bool of shape (rounds, K)
+        For `onebit.play`.
+
+    Examples
+    --------
+    >>> from onebit.streams import bundled
+    >>> X, right = with_several_right(bundled("digits"), 3)
+    >>> right.shape, set(right.sum(axis=1).tolist())
+    ((1797, 10), {3})
+    """
+    change = SeveralRight(n_right, rule)
+    if isinstance(stream, DataSet):
+        return change.applied(stream.X, stream.y, stream.n_classes, check_seed(seed))
+    rows, names, codes = _checked(stream)
+    return change.applied(rows, codes, len(names), check_seed(seed))
+
+
 def split_changes(text: str) -> tuple[tuple[Change, ...], str]:
     """Read the changes before a source, the outermost first, and return them with the rest.
 
@@ -284,13 +356,17 @@ def _changed(change: Change, stream: _Stream, seed: int) -> _Stream:
     if isinstance(stream, DataSet):
         X, y = change.applied(stream.X, stream.y, stream.n_classes, seed)
         return replace(stream, X=X, y=y, about=(*stream.about, ("changed", change.description)))
+    rows, names, codes = _checked(stream)
+    X, codes = change.applied(rows, codes, len(names), seed)
+    return X, names[codes]
+
+
+def _checked(stream: Any) -> tuple[Matrix, npt.NDArray[Any], Integers]:
+    """Return the rows of a pair, its labels, and their positions, checked."""
     if not isinstance(stream, tuple) or len(stream) != 2:
         raise ValueError(f"stream must be a pair (X, y), or a DataSet; got {type(stream).__name__}")
     rows = as_matrix(check_rows(stream[0]))
-    labels = check_labels(stream[1], rows.shape[0])
-    names, codes = classes_and_codes(labels)
-    X, codes = change.applied(rows, codes, len(names), seed)
-    return X, names[codes]
+    return rows, *classes_and_codes(check_labels(stream[1], rows.shape[0]))
 
 
 def _round(place: int | float, n_rounds: int) -> int:

@@ -18,8 +18,8 @@ import scipy.sparse
 import onebit.streams
 from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path
 from onebit.inputs import Integers, check_rows
-from onebit.labels import check_labels
-from onebit.streams.changes import CHANGES, Change, split_changes
+from onebit.labels import check_answers
+from onebit.streams.changes import CHANGES, Change, SeveralRight, split_changes
 from onebit.streams.data_set import DataSet, Matrix, as_matrix, make_data_set
 from onebit.streams.files import BUNDLED, SUFFIXES, TABLES, bundled, ending, plain_name, read_table
 from onebit.streams.reading import PLAIN, Reading
@@ -116,8 +116,8 @@ def _find(text: str, reading: Reading) -> Source:
 def known_names() -> list[str]:
     """Return the names of all sets and streams that come with scikit-learn or onebit.
 
-    >>> known_names()
-    ['breast_cancer', 'digits', 'iris', 'paper_strong', 'paper_weak', 'syn_non_sep', 'syn_sep', 'wedges', 'wine']
+    >>> known_names()[:6]
+    ['breast_cancer', 'digits', 'iris', 'paper_strong', 'paper_weak', 'several_right']
     """
     return sorted([*BUNDLED, *_exported([]), *_exported(["rounds", "seed"])])
 
@@ -171,8 +171,8 @@ def draw(stream: str, rounds: int, seed: int) -> tuple[Any, Integers, int]:
     ((5, 3), 3)
     """
     X, y = _drawn(stream, rounds, seed)
-    n_classes = _kind(stream)[0]
-    if y.max() >= n_classes:
+    n_classes = _kind(stream).n_classes
+    if y.ndim == 1 and y.max() >= n_classes:
         raise ValueError(
             f"stream {stream}: label {y.max()} is missing from the first {_ENOUGH_ROUNDS} rounds of seed 0, which tell "
             "how many classes there are; let it occur there"
@@ -180,12 +180,37 @@ def draw(stream: str, rounds: int, seed: int) -> tuple[Any, Integers, int]:
     return X, y, n_classes
 
 
+class _Kind(NamedTuple):
+    """What is known of a stream that is drawn."""
+
+    n_classes: int
+    is_sparse: bool
+    has_several: bool
+
+
 @lru_cache  # the same for every run of a comparison
-def _kind(stream: str) -> tuple[int, bool]:
-    """Return how many classes a stream has, by one draw for all seeds, and whether its rows are sparse."""
+def _kind(stream: str) -> _Kind:
+    """Return what one draw tells of a stream."""
     # For all seeds, so that all runs have the same number of classes.
     X, y = _drawn(stream, _ENOUGH_ROUNDS, seed=0)
-    return int(y.max()) + 1, bool(scipy.sparse.issparse(X))
+    has_several = y.ndim == 2
+    return _Kind(y.shape[1] if has_several else int(y.max()) + 1, bool(scipy.sparse.issparse(X)), has_several)
+
+
+def has_several_right(source: Source) -> bool:
+    """Return whether several labels may be right in a round, so that there is a matrix in place of labels.
+
+    >>> has_several_right(find_source("several:2:wine")), has_several_right(find_source("wine"))
+    (True, False)
+    """
+    is_made = any(isinstance(change, SeveralRight) for change in source.changes)
+    return is_made or (source.stream is not None and _kind(source.stream).has_several)
+
+
+def check_one_right(source: Source) -> None:
+    """Raise ValueError if several labels may be right in a round."""
+    if has_several_right(source):
+        raise ValueError(f"{source.name}: several labels may be right in a round; `onebit compare` plays it")
 
 
 def is_sparse_stream(stream: str) -> bool:
@@ -194,7 +219,7 @@ def is_sparse_stream(stream: str) -> bool:
     >>> is_sparse_stream("syn_sep"), is_sparse_stream("paper_weak")
     (True, False)
     """
-    return _kind(stream)[1]
+    return _kind(stream).is_sparse
 
 
 def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
@@ -204,12 +229,12 @@ def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
         raise ValueError(f"stream {stream}: must return X, y; returned {type(drawn).__name__}")
     try:
         rows = check_rows(drawn[0])
-        labels = check_labels(drawn[1], rounds)
+        labels = check_answers(drawn[1], rounds)
         if rows.shape[0] != rounds:
             raise ValueError(f"X must have one row for each of the {rounds} rounds; got {rows.shape[0]}")
     except ValueError as error:
         raise ValueError(f"stream {stream}: {error}") from error
-    if labels.dtype.kind not in "iu" or labels.min() < 0:
+    if labels.ndim == 1 and (labels.dtype.kind not in "iu" or labels.min() < 0):
         raise ValueError(f"stream {stream}: labels must be whole numbers, counted from 0; got {labels[:3].tolist()}, …")
     return as_matrix(rows), labels
 
@@ -265,6 +290,7 @@ def as_data_set(source: Source, rounds: int) -> DataSet:
     >>> as_data_set(Source("wedges"), 50).X.shape, as_data_set(find_source("paper_weak"), 50).X.shape
     ((78, 2), (50, 3))
     """
+    check_one_right(source)
     if source.stream is None:
         data = load(source)
         X, y = changed(source, data.X, data.y, data.n_classes, seed=0)

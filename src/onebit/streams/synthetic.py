@@ -1,4 +1,4 @@
-"""Synthetic streams: the two sets of the bandit literature, and one whose weak margin is known.
+"""Synthetic streams: the two sets of the bandit literature, one whose weak margin is known, one with several right.
 
 SynSep and SynNonSep are documents as bags of words, separable and not. Each of nine topics has a code, 20 to 40 of the
 first 120 words. A document has the words of its topic's code except five of them, and 20 of the other 280 words, which
@@ -12,7 +12,10 @@ The rows of `weak_margin` are close to the borders between classes, but never cl
 rows few would be near it, and a smaller margin would hardly be harder.
 """
 
+import math
+
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 
 from onebit.engine.jit import jit, jit_inline
@@ -34,6 +37,9 @@ _AT_ONCE = 4096
 _CANDIDATES = 256
 # So many draws without a single row: the margin is too large for these classes.
 _HOPELESS = 50
+
+# Of the stream with several right labels: a label is right where its direction's product is above the level.
+_N_LABELS, _N_FEATURES, _LEVEL, _NEAREST = 6, 4, 0.25, 0.05
 
 
 def syn_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.csr_array, Integers]:
@@ -232,6 +238,55 @@ def directions(n_classes: int, n_features: int, seed: int = 0) -> Floats:
         W = np.vstack([W, candidates[np.argmin(closeness)]])
     scaled: Floats = W / np.sqrt(K)
     return scaled
+
+
+def several_right(rounds: int = 100_000, seed: int = 0) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Return rows of length 1 of which one or several of six labels are right, strongly separable.
+
+    Label i is right where ⟨vᵢ, x⟩ is above a level, for directions vᵢ that are far apart; rows for which one of them is
+    within 0.05 of it, or none is right, are drawn again. The features are (x, 1)/√2.
+
+    Parameters
+    ----------
+    rounds, seed : int
+        How many rounds, at least 1, and the seed of the directions and the rows. A shorter stream is the beginning of a
+        longer one.
+
+    Returns
+    -------
+    X, right : array of shape (rounds, 5), array of bool of shape (rounds, 6)
+        Features, and of every label whether it is right. The margin of `several_right_separators` is 0.028.
+
+    Examples
+    --------
+    >>> X, right = several_right(rounds=1000, seed=1)
+    >>> bool(right.any(axis=1).all()), float(right.sum(axis=1).mean())
+    (True, 2.051)
+    >>> sides = np.where(right, 1.0, -1.0) * (X @ several_right_separators(seed=1).T)
+    >>> round(2.0 * float(sides.min()), 3)
+    0.028
+    """
+    n, W = check_integer("rounds", rounds, low=1), several_right_separators(seed)
+    generator = np.random.default_rng([check_seed(seed), 1])
+    least = _NEAREST * np.linalg.norm(W[0]) / math.hypot(1.0, _LEVEL) / math.sqrt(2.0)
+    kept, n_kept = [np.empty((0, W.shape[1]))], 0
+    while n_kept < n:
+        rows = generator.normal(size=(_AT_ONCE, W.shape[1] - 1))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        rows = np.column_stack([rows, np.ones(_AT_ONCE)]) / math.sqrt(2.0)
+        scores = rows @ W.T
+        rows = rows[(np.abs(scores) >= least).all(axis=1) & (scores > 0.0).any(axis=1)]
+        kept.append(rows)
+        n_kept += len(rows)
+    X = np.concatenate(kept)[:n]
+    return X, X @ W.T > 0.0
+
+
+def several_right_separators(seed: int = 0) -> Floats:
+    """Return the separators of `several_right`, one row for each label; their squared lengths add up to 1."""
+    W = np.column_stack([directions(_N_LABELS, _N_FEATURES, seed), np.full(_N_LABELS, -_LEVEL / math.sqrt(_N_LABELS))])
+    separators: Floats = W / math.hypot(1.0, _LEVEL)
+    return separators
 
 
 def _rows_near_borders(W: Floats, margin: float, generator: np.random.Generator) -> tuple[Floats, Integers]:

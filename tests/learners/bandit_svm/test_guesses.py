@@ -172,7 +172,7 @@ class Played:
         for row, label, truth in zip(self.rows, self.labels, self.truths, strict=True):
             self.guess(row)
             self.seen.append(self.features[0].copy())
-            learn(self.arrays, self.scratch, label, label == truth, truth if label == truth else -1, False)
+            learn(self.arrays, self.scratch, label, label == truth, truth if label == truth else -1, False, True)
 
     def guess(self, row: Any) -> None:
         length = float(np.linalg.norm(row))
@@ -240,7 +240,7 @@ def test_the_mixture_moves_to_what_is_right() -> None:
         propose(arrays, scratch)
         label = int(np.argmax(scratch.scores))
         followed.append(label == truth)
-        learn(arrays, scratch, label, label == truth, truth if label == truth else -1, False)
+        learn(arrays, scratch, label, label == truth, truth if label == truth else -1, False, True)
     assert np.mean(followed[:20]) < 0.8
     assert all(followed[-300:])
 

@@ -174,6 +174,8 @@ EXACT = Settings(
     scales=False,
     is_closed=True,
     full_information=False,
+    exclusive=True,
+    finds_out=False,
 )
 
 
@@ -270,17 +272,21 @@ def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "correct", "truth", "proved"),
+    ("label", "correct", "truth", "exclusive", "proved"),
     [
-        (2, True, -1, [-0.5, -0.5, 1, -0.5]),
-        (2, False, -1, [0, 0, -1, 0]),
-        (2, False, 0, [1, -0.5, -1, -0.5]),
-        (1, False, -1, [1, -1]),
+        (2, True, -1, True, [-0.5, -0.5, 1, -0.5]),
+        (2, False, -1, True, [0, 0, -1, 0]),
+        (2, False, 0, True, [1, -0.5, -1, -0.5]),
+        (1, False, -1, True, [1, -1]),
+        (2, True, -1, False, [0, 0, 1, 0]),
+        (2, False, -1, False, [0, 0, -1, 0]),
+        (2, False, 0, False, [1, 0, -1, 0]),
+        (1, False, -1, False, [0, -1]),
     ],
 )
-def test_what_answers_prove(label: int, correct: bool, truth: int, proved: list[float]) -> None:
+def test_what_answers_prove(label: int, correct: bool, truth: int, exclusive: bool, proved: list[float]) -> None:
     targets = np.empty(len(proved))
-    known = in_python(separators.prove)(label, correct, truth, True, targets)
+    known = in_python(separators.prove)(label, correct, truth, True, exclusive, targets)
     assert known == (proved.index(1) if 1 in proved else -1)
     assert targets.tolist() == proved
 

@@ -79,6 +79,11 @@ class BanditSVM(Learner):
     replays : int
         How many further facts of a class take a step when one is violated: at most replays·budget/(examples stored),
         times the trust in that kernel; five times as many where the linear kernel is alone.
+    exclusive : bool or "auto"
+        Whether only one label can be right. True: a right guess proves that every other label is wrong, and of two
+        classes one that is wrong proves the other. False: a guess proves something about its own label only. "auto"
+        begins as True, and changes to False, for good, once guesses between two labels that both claim the row are
+        right too often for only one of them to be.
     classes : None, int or list
         The labels, or how many; `play` and `fit` find out by themselves.
     seed : int
@@ -99,7 +104,8 @@ class BanditSVM(Learner):
     All need every answer before the next guess. They hold with known rounds (`learn_from`), whose facts count among
     those that the proofs bound; and with `among`, and when classes join, for the K there are at the end, as long as the
     right label of every round is a class already, and allowed: where it is not, every guess is wrong, and nothing
-    bounds how many are. With ``classes="grow"`` a wrong guess of one of two classes does not prove the other.
+    bounds how many are. With ``classes="grow"`` a wrong guess of one of two classes does not prove the other. Where
+    several labels may be right they hold with ``exclusive=False``, word for word; otherwise only one may be.
 
     Attributes
     ----------
@@ -113,6 +119,8 @@ class BanditSVM(Learner):
         known.
     bank_ : tuple
         The kernels that take part, one for each member.
+    exclusive_ : bool
+        Whether a right label is now taken to prove all others wrong; with ``exclusive="auto"``, what was found out.
     mixture_ : dict or None
         The mixture's weights now: of a constant, and of the scores that the vote and the two regressions give a label,
         and of these scores' leads over the best other label; None without regressions.
@@ -146,6 +154,7 @@ class BanditSVM(Learner):
         scale: str | None = "online",
         budget: int = 2000,
         replays: int = 7,
+        exclusive: Any = True,
         classes: Any = None,
         seed: int = 0,
     ) -> None:
@@ -155,6 +164,7 @@ class BanditSVM(Learner):
         self.scale = scale
         self.budget = budget
         self.replays = replays
+        self.exclusive = exclusive
         self.classes = classes
         self.seed = seed
 
@@ -196,6 +206,13 @@ class BanditSVM(Learner):
         return dict(zip(bank.MIXED, mixture[bank.WEIGHTS].tolist(), strict=True)) if len(mixture) else None
 
     @property
+    def exclusive_(self) -> bool:
+        """Whether a right label is now taken to prove all others wrong."""
+        self._check_started("exclusive_")
+        self._bank.do_what_is_due()
+        return self._bank.is_exclusive
+
+    @property
     def proved_(self) -> npt.NDArray[np.int8]:
         """What is proved of each of `support_`: 1 where it is of a class, −1 where it is not, otherwise 0."""
         with self._lock:
@@ -231,12 +248,15 @@ class BanditSVM(Learner):
         yield cls(None, C=1.0, exploration=0.25, budget=20, replays=3)
         yield cls(Rational(normalize=True), C=math.inf, exploration="uniform", scale=None, budget=50)
         yield cls([Linear(), Gaussian()], exploration="greedy", budget=30)
+        yield cls(exclusive=False, budget=60)
 
     def _checked_settings(self) -> Settings:
         # 1/(2C) is what the squared slack adds to the diagonal of the Gram matrix; C = ∞ adds nothing.
         is_hard = isinstance(self.C, float) and math.isinf(self.C) and self.C > 0.0
         if self.scale not in ("online", None):
             raise ValueError(f'scale must be "online" or None; got {self.scale!r}')
+        if not isinstance(self.exclusive, bool) and self.exclusive != "auto":
+            raise ValueError(f'exclusive must be True, False or "auto"; got {self.exclusive!r}')
         mix = 0.0
         if isinstance(self.exploration, str):
             check_choice("exploration", self.exploration, ("guarded", "greedy", "uniform"))
@@ -253,6 +273,8 @@ class BanditSVM(Learner):
             scales=self.scale is not None,
             is_closed=not run.grows(self),
             full_information=self.full_information,
+            exclusive=self.exclusive is not False,
+            finds_out=self.exclusive == "auto" and not self.full_information,
         )
 
     def _kernels(self, n_features: int) -> tuple[Kernel, ...]:

@@ -30,6 +30,8 @@ class Settings(NamedTuple):
     scales: bool  # whether columns are scaled as they come, and a constant is added
     is_closed: bool  # whether one of the classes is always right: of two, the one that was not wrong
     full_information: bool  # whether every answer is the right label itself
+    exclusive: bool  # whether a right label proves all others wrong
+    finds_out: bool  # whether that is given up once answers speak against it
     # The rest is written by `plan_members`. Of each member: whose kernel values it uses, how often they are squared,
     # whether it keeps weights; of each kernel with values of its own: formula, whether it is about unit rows,
     # parameter; whether no kernel value overflows or needs Python: then not all members must be asked.
@@ -91,8 +93,8 @@ LENGTH, KIND, N_ENTRIES = range(3)  # of `examples`
 TOTAL, SUPPORT = range(2)  # of `sums`
 LOSS, TRUST, PRODUCED = range(3)  # of `members`
 RIGHT, WRONG = range(2)  # of `guesses`
-SIZE, REMOVED, DUE, DISPUTED, FOLLOWED, LANDMARKS, SEEN = range(7)  # of `counts`
-TO_FORGET = 4
+SIZE, REMOVED, DUE, DISPUTED, FOLLOWED, LANDMARKS, TIES, EVIDENCE, IS_SHARED, SEEN = range(10)  # of `counts`
+TO_FORGET, TO_SHARE = 4, 8
 ROUNDS, LATELY, USUALLY, BEST = range(4)  # of `watch`
 STATISTICS, SCALE = range(2)  # of `scaling`
 _SOURCES = ("vote", "regression on rows", "regression on landmarks")
@@ -127,9 +129,10 @@ class BankArrays(NamedTuple):
     members: Annotated[Floats, "asked 3"]
     guesses: Annotated[Integers, "2 class"]  # how often each class was guessed and it was right, and wrong
     # Stored examples; removals; what Python must do before the next round (1 + the kind of rows that get a new scale,
-    # and TO_FORGET, if old facts no longer hold); mistakes in disputed rounds; mistakes made by following the
-    # reference; landmarks of the regressions; rows learned from, dense and then sparse.
-    counts: Annotated[Integers, "8"]
+    # and TO_FORGET, if old facts no longer hold, and TO_SHARE, if several labels may be right); mistakes in disputed
+    # rounds; mistakes made by following the reference; landmarks of the regressions; rounds in which two labels tied;
+    # the evidence of them that several may be right; whether it was enough; rows learned from, dense and then sparse.
+    counts: Annotated[Integers, "11"]
     watch: Annotated[Floats, "4"]  # rounds played, the rate of mistakes of late and usually, and the best usual rate
     scaling: Annotated[Floats, "2 2 4 scaled"]  # for each kind of rows, statistics of columns and the scale in force
     landmarks: Annotated[Floats, "seen landmark"]  # rows, as the kernels saw them when they were stored
@@ -175,7 +178,7 @@ _Fields = TypeVar("_Fields", BankArrays, BankScratch)
 _HINTS: dict[Any, Any] = {kind: get_type_hints(kind, include_extras=True) for kind in (BankArrays, BankScratch)}
 _AXES = {kind: {name: get_args(hint)[1].split() for name, hint in hints.items()} for kind, hints in _HINTS.items()}
 _INTEGERS = {name for hints in _HINTS.values() for name, hint in hints.items() if get_args(hint)[0] == Integers}
-_NUMBERS = {str(n): n for n in range(9)}  # an axis may be named by its size
+_NUMBERS = {str(n): n for n in range(12)}  # an axis may be named by its size
 _GROWING = ("class", "example", "entry", "value", "landmark", "feature")
 GROWING = {name: tuple(axis if axis in _GROWING else "" for axis in axes) for name, axes in _AXES[BankArrays].items()}
 """The axes that can grow, for `State.axes`."""

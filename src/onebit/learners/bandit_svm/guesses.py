@@ -74,11 +74,11 @@ highest_of, _uniform = jit_internal(in_python(highest)), jit_internal(in_python(
 
 
 @jit_internal
-def is_sure(opinion: Floats) -> bool:
+def is_sure(opinion: Floats, exclusive: bool) -> bool:
     """Return whether nothing productive is left to learn if an opinion is right."""
     best, sure = highest_of(opinion), True
     for i in range(opinion.shape[0]):
-        target = separators.IT_IS if i == best else separators.IT_IS_ANOTHER
+        target = separators.IT_IS if i == best else (separators.IT_IS_ANOTHER if exclusive else 0.0)
         sure = sure and separators.lack(target, opinion[i]) <= separators.PRODUCTIVE
     return sure
 
@@ -243,14 +243,17 @@ def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -
 
 
 @jit_internal
-def judge_members(state: BankArrays, scratch: BankScratch, m: int, label: int, known: int, lately: float) -> None:
+def judge_members(
+    state: BankArrays, scratch: BankScratch, m: int, label: int, known: int, exclusive: bool, lately: float
+) -> None:
     """Charge the members that were wrong, and write what each counts in the vote."""
     members, fewest = state.members, math.inf
     for k in range(m):
         guessed = highest_of(scratch.opinions[k])
         # What is not known to be right may be wrong: it is charged the more, the oftener guesses are wrong.
         doubt = 1.0 if guessed == label else lately**4
-        members[k, bank.LOSS] += doubt if known < 0 else (1.0 if guessed != known else 0.0)
+        is_known = known >= 0 and (exclusive or guessed == known)
+        members[k, bank.LOSS] += (1.0 if guessed != known else 0.0) if is_known else doubt
         fewest = min(fewest, members[k, bank.LOSS])
     for k in range(m):
         members[k, bank.TRUST] = math.exp(fewest - members[k, bank.LOSS])
@@ -426,7 +429,9 @@ def propose(state: BankArrays, scratch: BankScratch) -> None:
 
 
 @jit_internal
-def learn(state: BankArrays, scratch: BankScratch, label: int, correct: bool, known: int, is_given: bool) -> None:
+def learn(
+    state: BankArrays, scratch: BankScratch, label: int, correct: bool, known: int, is_given: bool, exclusive: bool
+) -> None:
     """Learn from the answer to a guess; `estimate` has written what was known of the row.
 
     `known` is the right label, or −1; `is_given` is whether it would be known whatever was guessed. Then the first
@@ -446,7 +451,8 @@ def learn(state: BankArrays, scratch: BankScratch, label: int, correct: bool, kn
     rate = 1.0 / (1.0 + _apply_inverse(state.landmark_changes, _LANDMARK_START, features, n, image))
     for i in range(n_classes):
         # From here on `near` is how far the weights of each class move.
-        near[i] = rate * ((1.0 if i == known else 0.0) - near[i]) if known >= 0 or i == label else 0.0
+        is_known = i in (label, known) or (known >= 0 and exclusive)
+        near[i] = rate * ((1.0 if i == known else 0.0) - near[i]) if is_known else 0.0
     for j in range(n):
         line = state.landmark_weights[j]
         for i in range(n_classes):

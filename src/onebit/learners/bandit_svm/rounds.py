@@ -15,7 +15,7 @@ from typing import Any
 
 from onebit.engine.jit import by_reference, jit_internal, jit_no_refcount
 from onebit.engine.lengths import LEAST_SQUARE, MOST_SQUARE, shorten
-from onebit.engine.loop import EXPLORED, FULL, MISTAKES, PASSED, READY, UNSCORED, UPDATES, ready_if_finite
+from onebit.engine.loop import EXPLORED, FULL, MISTAKES, PASSED, READY, UNSCORED, UPDATES, is_right, ready_if_finite
 from onebit.engine.scaling import count_entry, scaled
 from onebit.engine.state import in_python
 from onebit.inputs import Floats, Integers
@@ -217,7 +217,7 @@ def score_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows:
     is_alone = settings.is_bounded and not follow and not flags[bank.ASK_ALL] and guesses.may_guess_alone(state.mixture)
     if is_alone:
         ask(state, scratch, settings, leader, leader + 1, False)
-        is_alone = guesses.is_sure(opinions[leader])
+        is_alone = guesses.is_sure(opinions[leader], separators.is_exclusive(counts, settings))
     if not is_alone:
         ask(state, scratch, settings, 0, n_asked, False)
     for k in range(0 if settings.is_bounded else m):
@@ -251,7 +251,8 @@ def _learn_row(
     opinions, targets, has_regressions = scratch.opinions, scratch.targets, state.mixture.shape[0] > 0
     m, n_asked, n_classes, lately = settings.plan.shape[0], members.shape[0], targets.shape[0], state.watch[bank.LATELY]
     n, kind = flags[bank.ROW_ENTRIES] - settings.scales, flags[bank.ROW_KIND]
-    known = separators.prove(label, correct, truth, settings.is_closed, targets)
+    exclusive = separators.is_exclusive(counts, settings)
+    known = separators.prove(label, correct, truth, settings.is_closed, exclusive, targets)
     outdated = guesses.is_outdated(state.watch, correct, n_classes, settings.softness)
     are_asked, leader, reference = True, _leader(state, m), opinions[flags[bank.REFERENCE]]
     for k in range(n_asked):
@@ -272,12 +273,14 @@ def _learn_row(
     elif not correct and reference[label] <= separators.DENIED:
         counts[bank.DISPUTED] += 1
     guessed = guesses.highest_of(opinion)
-    if has_regressions and (known >= 0 or guessed == label) and guesses.is_sure(opinion):
+    is_known = guessed in (label, known) or (known >= 0 and exclusive)
+    if has_regressions and is_known and guesses.is_sure(opinion, exclusive):
         guesses.count_sure(state.mixture, guessed != known)
     if has_regressions and are_asked:
-        guesses.learn(state, scratch, label, correct, known, truth >= 0 or (settings.is_closed and n_classes == 2))
+        is_given = exclusive and (truth >= 0 or (settings.is_closed and n_classes == 2))
+        guesses.learn(state, scratch, label, correct, known, is_given, exclusive)
     if are_asked or not correct:  # otherwise the leader was sure, and right
-        guesses.judge_members(state, scratch, m, label, known, lately)
+        guesses.judge_members(state, scratch, m, label, known, exclusive, lately)
     if is_wanted:
         # Before the store makes room, which changes opinions: productive is what was so when the guess was made.
         for k in range(n_asked):
@@ -295,6 +298,13 @@ def _learn_row(
         counts[bank.DUE] += 1 + kind
     if outdated:
         counts[bank.DUE] += bank.TO_FORGET
+    if (
+        exclusive
+        and settings.finds_out
+        and not explored
+        and separators.is_shared(scratch.scores, label, correct, counts)
+    ):
+        counts[bank.DUE] += bank.TO_SHARE
     statistics, raw = state.scaling[kind, bank.STATISTICS], scratch.entries[bank.RAW]
     for e in range(n if settings.scales else 0):
         count_entry(statistics, scratch.columns[e], raw[e], n_seen, kind == bank.DENSE)
@@ -333,7 +343,7 @@ def run(
         if task in (SCORE, CHOOSE, PLAY):
             label, explored = guesses.choose(scratch, settings, seed, first_round + start + t)
         if task == PLAY:
-            correct, truth = label == y[t], y[t] if settings.full_information else -1
+            correct, truth = is_right(label, y[t]), y[t] if settings.full_information else -1
         changed = task in (LEARN, PLAY) and _learn_row(state, scratch, settings, label, explored, correct, truth)
         if task == LEARN:
             return t, why, label, changed
@@ -411,7 +421,8 @@ def play_quiet(arrays: Any, X: Floats, y: Integers, leader: Any, columns: Intege
                 target = separators.IT_IS if i == y[t] else separators.IT_IS_ANOTHER
                 lacks = separators.lack(target, scores[i, r])
                 is_quiet = is_quiet and not separators.counts_for(i, lacks, separators.PRODUCTIVE, square, sums)
-            if not is_quiet or (settings.scales and n & (n - 1) == 0):
+            # A round in which none or several labels are right has no label: its code is negative.
+            if not is_quiet or y[t] < 0 or (settings.scales and n & (n - 1) == 0):
                 return t
             before = watch[0], watch[1], watch[2], watch[3]
             if guesses.is_outdated(watch, True, n_classes, settings.softness):

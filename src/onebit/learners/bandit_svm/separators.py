@@ -38,6 +38,12 @@ _LEAST_WEIGHT = 1e-6  # members with less of the trust of the most trusted kerne
 _LEAST_SHARE = 0.2  # a member that has little trust still gets this share of the replays, so that it can win it back
 _ALONE = 5.0  # a linear kernel that is the only member takes this many times more steps: no other kernel needs time
 _STEPS_AT_RESCALING = 100  # for each class of each member
+# Two labels tie if both scores are above 0, and differ by less than `_TIE`; by less and less as ties come, since their
+# chances of being right are the same only where the scores are. A right guess of a tie adds 1 to the evidence that
+# several labels may be right, a wrong one takes `_WRONG_TIE` off. Ten are enough, and two more with each doubling of
+# the ties: guesses that are right half of the time reach that in few games, however many ties come.
+_TIE, _FEWER_TIES, _WRONG_TIE = 0.2, 64.0, 2
+_ENOUGH_EVIDENCE, _MORE_EVIDENCE, _FEW_TIES = 10.0, 2.0, 32.0
 
 _FORMULAS: tuple[Any, ...] = tuple(kernel.value for kernel in bank.COMPILED[2:])
 _rational, _polynomial, _multinomial = _FORMULAS
@@ -56,11 +62,37 @@ def lack(target: float, score: float) -> float:
 
 
 @jit_internal
-def prove(label: int, correct: bool, truth: int, is_closed: bool, targets: Floats) -> int:
+def is_exclusive(counts: Integers, settings: Settings) -> bool:
+    """Return whether a right label proves all others wrong."""
+    return bool(settings.exclusive and counts[bank.IS_SHARED] == 0)
+
+
+@jit_internal
+def is_shared(scores: Floats, label: int, correct: bool, counts: Integers) -> bool:
+    """Return whether ties have shown that several labels may be right, and count this round if it is one.
+
+    Two labels tie if both claim the row with nearly the same score. Which of them is guessed then hardly depends on
+    which is right, so that where only one can be, at most half of such guesses are right.
+    """
+    second = -1
+    for i in range(scores.shape[0]):
+        if i != label and (second < 0 or scores[i] > scores[second]):
+            second = i
+    ahead = scores[label] - scores[second] if second >= 0 else -1.0
+    if not 0.0 <= ahead < _TIE / math.sqrt(1.0 + counts[bank.TIES] / _FEWER_TIES) or scores[second] <= 0.0:
+        return False
+    counts[bank.TIES] += 1
+    counts[bank.EVIDENCE] = counts[bank.EVIDENCE] + 1 if correct else max(0, counts[bank.EVIDENCE] - _WRONG_TIE)
+    enough = _ENOUGH_EVIDENCE + _MORE_EVIDENCE * math.log2(1.0 + counts[bank.TIES] / _FEW_TIES)
+    return bool(counts[bank.EVIDENCE] >= enough)
+
+
+@jit_internal
+def prove(label: int, correct: bool, truth: int, is_closed: bool, exclusive: bool, targets: Floats) -> int:
     """Write what an answer proves of each class; return the right one, or −1 if that is not known."""
-    is_other = targets.shape[0] == 2 and is_closed  # of two classes, the one that was not guessed
+    is_other = targets.shape[0] == 2 and is_closed and exclusive  # of two classes, the one that was not guessed
     known = label if correct else (1 - label if is_other else truth)
-    targets[:] = 0.0 if known < 0 else IT_IS_ANOTHER
+    targets[:] = IT_IS_ANOTHER if known >= 0 and exclusive else 0.0
     targets[label] = IT_IS_NOT
     if known >= 0:
         targets[known] = IT_IS

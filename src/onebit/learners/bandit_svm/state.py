@@ -33,6 +33,7 @@ from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 _FIRST_CAPACITY = 16
 _CALM = 2048  # quiet rounds are looked for after so many without a mistake, in which nothing was stored
 _WORTH_IT = 64  # rounds that must be quiet for the search to be worth its time
+_LARGE = 1e300  # sums of squared coefficients are clipped there
 _BLOCK, _AT_ONCE = 128, 1 << 16  # rows scored at once, and rows between which Ctrl-C is noticed
 
 _NO_INTEGERS, _NO_SCORES, _NO_RECORD = np.empty(0, np.int64), np.empty((0, 0)), tuple(new_record(1, [1]))
@@ -107,6 +108,11 @@ class BankState(State):
     def size(self) -> int:
         """How many examples are stored."""
         return int(self.arrays.counts[bank.SIZE])
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether a right label proves all others wrong."""
+        return bool(self.settings.exclusive and not self.arrays.counts[bank.IS_SHARED])
 
     @property
     def trust(self) -> Floats:
@@ -212,7 +218,8 @@ class BankState(State):
         """Learn what is proved, whichever system tried it; its mistakes are no sign of drift, and no dispute."""
         self.score(self.prepare(row), row)
         tally, watch = self.arrays.counts[bank.DISPUTED : bank.FOLLOWED + 1], self.arrays.watch
-        kept, answer = (tally.copy(), watch.copy()), (label, False, correct, truth)
+        # As if it had been explored: a tie that another system decided is no evidence.
+        kept, answer = (tally.copy(), watch.copy()), (label, True, correct, truth)
         self._scored_round = -1
         try:
             watch[:] = bank.new_watch()
@@ -259,7 +266,7 @@ class BankState(State):
         is_alone &= settings.is_bounded and not in_python(guesses.is_to_follow)(now.counts, settings.guarded)
         has_room = self.size < now.examples.shape[1] or self.size == settings.budget
         can_try = self._is_symmetric[base] and not now.counts[bank.DUE] and not isinstance(rows, SparseRows)
-        if not (is_alone and has_room and can_try):
+        if not (is_alone and has_room and can_try and self.is_exclusive):
             return 0
         # Only examples with a coefficient matter; a linear leader uses its weights instead.
         used = np.flatnonzero(now.coefficients[leader, : 0 if is_linear else self.size].any(axis=1))
@@ -295,7 +302,8 @@ class BankState(State):
         self.do_what_is_due()  # as it would be in another call meanwhile
         super().add_class()
         now, shapes = self.arrays, bank.shapes(BankArrays, self.sizes(*self.arrays.columns.shape))
-        now.targets[-1, (now.targets == separators.IT_IS).any(axis=0)] = separators.IT_IS_ANOTHER
+        if self.is_exclusive:
+            now.targets[-1, (now.targets == separators.IT_IS).any(axis=0)] = separators.IT_IS_ANOTHER
         if now.row_weights.shape != shapes["row_weights"]:
             self.arrays = now._replace(
                 row_changes=np.zeros(shapes["row_changes"]), row_weights=np.zeros(shapes["row_weights"])
@@ -306,7 +314,9 @@ class BankState(State):
         """Forget, and put a new scale in force, each at once: an interrupt leaves it done, or still due."""
         if self.arrays.counts[bank.DUE]:
             self.renew()  # arrays are replaced, and Ctrl-C may have left scratch arrays of another size
-        if self.arrays.counts[bank.DUE] >= bank.TO_FORGET:
+        if self.arrays.counts[bank.DUE] & bank.TO_SHARE:
+            self._share()
+        if self.arrays.counts[bank.DUE] & bank.TO_FORGET:
             self.arrays = self._forgetful()
         if self.arrays.counts[bank.DUE]:
             self._scale_again(int(self.arrays.counts[bank.DUE]) - 1)
@@ -329,6 +339,27 @@ class BankState(State):
         fresh.mixture[:] = bank.new_mixture()[: len(fresh.mixture)]
         fresh.members[:, bank.LOSS], fresh.members[:, bank.TRUST] = 0.0, 1.0
         return fresh
+
+    def _share(self) -> None:
+        """Take back what was proved because only one label could be right; weights a guarantee rests on are kept."""
+        fresh, n, scales = self._copied(), self.size, self.settings.scales
+        fresh.weights[:] -= self._share_of_examples(fresh) if scales else 0.0
+        targets, alphas, gained = fresh.targets[:, :n], fresh.alphas[:, :, :n], fresh.coefficients[:, :n]
+        is_inferred = targets == separators.IT_IS_ANOTHER
+        if self.n_classes == 2 and self.settings.is_closed:  # the other of two, since one was wrong
+            is_inferred |= (targets == separators.IT_IS) & (targets == separators.IT_IS_NOT).any(axis=0)
+        taken = np.where(is_inferred, alphas, 0.0)
+        alphas -= taken
+        gained -= (np.sign(targets) * taken).transpose(0, 2, 1)
+        fresh.importance[:, :n] = np.minimum(np.einsum("msi,msi->ms", gained, gained), _LARGE)
+        fresh.sums[:, bank.TOTAL] -= taken.sum(axis=2)
+        fresh.sums[:, bank.SUPPORT] -= (taken > 0.0).sum(axis=2)
+        targets[is_inferred] = 0.0
+        fresh.weights[:] += self._share_of_examples(fresh) if scales else 0.0
+        fresh.counts[bank.DUE] -= bank.TO_SHARE
+        fresh.counts[bank.IS_SHARED] = 1
+        self._run(rounds.REFIT, fresh, answer=(0, True, False, -1))
+        self.arrays = fresh
 
     def _scale_again(self, kind: int) -> None:
         """Scale the columns and all stored examples of a kind anew, and take in what that changes."""
@@ -429,9 +460,12 @@ class BankState(State):
             if not np.isfinite(getattr(arrays, name)).all():
                 raise ValueError(f"{name} is NaN or infinite")
         (_, kinds, n_entries), task = arrays.examples, due % bank.TO_FORGET
+        is_shared, finds_out = int(arrays.counts[bank.IS_SHARED]), self.settings.finds_out
+        if is_shared > finds_out:
+            raise ValueError("it has found that labels are not exclusive, and was not to find out")
         if not np.isin(kinds, (bank.DENSE, bank.SPARSE)).all():
             raise ValueError("an example is neither of a dense nor of a sparse row")
-        if task > (1 + bank.SPARSE) * scales or due > bank.TO_FORGET + bank.SPARSE + 1:
+        if task > (1 + bank.SPARSE) * scales or due >= bank.TO_SHARE << (finds_out and not is_shared):
             raise ValueError(f"counts has {due} as due, which is no known task")
         if task and not arrays.counts[bank.SEEN + task - 1]:
             raise ValueError("a scale is due, and no row was seen")
