@@ -30,7 +30,8 @@ _RESERVE = 0.05  # times α: what must be saved for each decision whose answer i
 _LEAST_AIM, _MOST_AIM = 0.5, 2.0  # times α
 _TRUST = 0.1  # how much of a round's risk is its doubt, and not whether it was wrong
 _FIRST_TOKENS = 20.0
-_USUAL_TOKENS = 4.0  # with as many it asks about a share of β
+_USUAL_TOKENS = 2.0  # with as many it asks about a share of β
+_UNKNOWN_RANK = 0.25  # of a round without a confidence: the share of rounds that are taken to be more doubtful (or 5 β)
 
 
 class Decision(NamedTuple):
@@ -146,7 +147,8 @@ class Asking:
             self.most_open = max(self.most_open, self.n_open)
         if self.ask_at_most is not None:
             self.tokens += self.ask_at_most - decision.ask
-            self._remember(decision.doubt, False)
+            if decision.doubt < 1.0:  # rounds without a confidence would rank above all others
+                self._remember(decision.doubt, False)
 
     def answer(self, decision: Decision, correct: bool) -> None:
         """Take the answer of a round: at once, late, in any order, but only once.
@@ -206,7 +208,10 @@ class Asking:
         """Return whether to spend a token on a doubt: on one that few recent ones exceed, fewer if tokens are few."""
         beta = self.ask_at_most or 0.0
         tokens = self.tokens + beta
-        larger = _share_above(self._ordered, min(self._n_seen, _WINDOW), doubt)
+        if doubt == 1.0:
+            larger = min(_UNKNOWN_RANK, 5.0 * beta)
+        else:
+            larger = _share_above(self._ordered, min(self._n_seen, _WINDOW), doubt)
         return tokens >= 1.0 and larger < beta * tokens / _USUAL_TOKENS
 
     def _remember(self, doubt: float, wrong: bool) -> None:
