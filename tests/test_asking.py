@@ -229,3 +229,25 @@ def test_confidence_is_checked(confidence: float) -> None:
     with pytest.raises(ValueError, match="confidence must be"):
         asking.decide(confidence)
     assert asking.n_alone + asking.n_asked == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"n_wrong": 1}, "contradict"),
+        ({"n_dropped": 1}, "contradict"),
+        ({"debt": -1.0}, "contradict"),
+        ({"n_alone": -1}, "n_alone must be at least 0"),
+        ({"balance": math.nan}, "balance must be"),
+        ({"wrong_at_most": 2.0}, "wrong_at_most must be a share"),
+        ({"ask_at_most": 0.5}, "exactly one"),
+        ({"recent": [[0.5, 1]]}, "recent: whether a guess was wrong must be True or False"),
+        ({"recent": [[1.5, True]]}, "recent: a doubt must be"),
+        ({"recent": [0.5]}, "pairs"),
+        ({"recent": [[0.5, True]] * 500}, "at most 400 pairs"),
+        ({"more": 1}, "state must be a dictionary with the keys"),
+    ],
+)
+def test_a_state_from_elsewhere_is_checked(changed: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Asking.from_state(Asking(wrong_at_most=0.1).state() | changed)

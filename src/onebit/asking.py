@@ -242,6 +242,8 @@ class Asking:
             setattr(made, name, check_integer(name, state[name], low=0))
         for name in cls._AMOUNTS:
             setattr(made, name, check_number(name, state[name]))
+        if made.n_wrong > made.n_alone_answered or made.n_open < 0 or min(made.debt, made.credit, made.tokens) < 0.0:
+            raise ValueError(f"state has counts or amounts that contradict each other; got {brief(state)}")
         recent = state["recent"]
         if not isinstance(recent, list) or len(recent) > _WINDOW:
             raise ValueError(f"recent must be a list of at most {_WINDOW} pairs; got {brief(recent)}")
