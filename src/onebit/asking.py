@@ -13,18 +13,25 @@ any cut.
 """
 
 import math
-from bisect import bisect_left, insort
-from collections import deque
 from typing import Any, NamedTuple, Self
 
-from onebit.inputs import brief, check_integer, check_number
+import numpy as np
 
-_WINDOW = 500  # answered rounds that the cut is computed from
-_LOAN = 1.0  # mistakes
-_COMFORT = 8.0  # the balance at which the window may have a share of α wrong
-_MOST_SAVED = 10.0  # mistakes: what exceeds it repays the debt or is forgotten
+from onebit.engine.jit import jit_no_refcount
+from onebit.inputs import Floats, brief, check_integer, check_number, check_switch
+
+# Chosen on half of the data sets that benchmarks/asking.py names. The theorem holds for any cut and any values.
+_WINDOW = 400  # rounds that the cut is computed from
+_LOAN = 1.0  # mistakes: the least that lets it decide alone again
+_PRICE = 0.125  # of the first loan, in mistakes saved on paper; it doubles with each loan that is not repaid
+_COMFORT = 4.0  # mistakes saved: the cut then aims at α, with less at less, with more at more; and debts are repaid
+_MOST_SAVED = 10.0  # what exceeds it is forgotten: so many mistakes, at most, can follow a good stretch
+_RESERVE = 0.05  # times α: what must be saved for each decision whose answer is still open
+_LEAST_AIM, _MOST_AIM = 0.5, 2.0  # times α
+_TRUST = 0.1  # how much of a round's risk is its doubt, and not whether it was wrong
 _FIRST_TOKENS = 20.0
-_RANKED = 300  # rounds among which a doubt is ranked
+_USUAL_TOKENS = 2.0  # with as many it asks about a share of β
+_UNKNOWN_RANK = 0.25  # of a round without a confidence: the share of rounds that are taken to be more doubtful (or 5 β)
 
 
 class Decision(NamedTuple):
@@ -90,8 +97,8 @@ class Asking:
         self.n_blocked_right = 0
         self.balance = self.debt = self.credit = 0.0
         self.tokens = _FIRST_TOKENS
-        self._recent: deque[tuple[float, bool]] = deque()
-        self._sorted: list[tuple[float, bool]] = []
+        self._n_seen = 0
+        self._recent, self._ordered = np.zeros((2, _WINDOW)), np.zeros((2, _WINDOW))
 
     @property
     def n_open(self) -> int:
@@ -111,11 +118,21 @@ class Asking:
         return decision
 
     def propose(self, confidence: float | None) -> Decision:
-        """Return what to decide in a new round; nothing is changed, so that it can be recorded first."""
-        doubt = 1.0 if confidence is None else 1.0 - check_number("confidence", confidence, at_least=0.0, at_most=1.0)
-        if self.wrong_at_most is not None:
-            wanted = doubt <= self._cut(self.wrong_at_most)
-            ask = not (wanted and self.balance >= 1.0 - self.wrong_at_most)
+        """Return what to decide in a new round; nothing is changed, so that it can be recorded first.
+
+        Open it before the next round is proposed: the limit depends on what is open.
+        """
+        if confidence is None:
+            doubt = 1.0
+        elif type(confidence) is float and 0.0 <= confidence <= 1.0:
+            doubt = 1.0 - confidence
+        else:
+            doubt = 1.0 - check_number("confidence", confidence, at_least=0.0, at_most=1.0)
+        alpha = self.wrong_at_most
+        if alpha is not None:
+            aim = alpha * min(max(self.balance / _COMFORT, _LEAST_AIM), _MOST_AIM)
+            wanted = doubt <= _largest_cut(self._ordered, min(self._n_seen, _WINDOW), aim)
+            ask = not (wanted and self.balance - _RESERVE * alpha * self.n_open >= 1.0 - alpha)
         else:
             ask = self._is_worth_a_token(doubt)
             wanted = not ask
@@ -123,12 +140,15 @@ class Asking:
 
     def open(self, decision: Decision) -> None:
         """Count a decided round, whose answer may come later; a replay opens what was recorded."""
-        self.n_asked += decision.ask
-        self.n_alone += not decision.ask
-        self.most_open = max(self.most_open, self.n_open)
+        if decision.ask:
+            self.n_asked += 1
+        else:
+            self.n_alone += 1
+            self.most_open = max(self.most_open, self.n_open)
         if self.ask_at_most is not None:
             self.tokens += self.ask_at_most - decision.ask
-            self._remember(decision.doubt, False, _RANKED)
+            if decision.doubt < 1.0:  # rounds without a confidence would rank above all others
+                self._remember(decision.doubt, False)
 
     def answer(self, decision: Decision, correct: bool) -> None:
         """Take the answer of a round: at once, late, in any order, but only once.
@@ -141,22 +161,25 @@ class Asking:
             Whether the guess was right; if a person decided, whether the suggestion was.
         """
         ask, doubt, wanted = decision
+        wrong = not correct
         if not ask:
             self.n_alone_answered += 1
-            self.n_wrong += not correct
-        if self.wrong_at_most is None:
+            self.n_wrong += wrong
+        alpha = self.wrong_at_most
+        if alpha is None:
             return
-        self._remember(doubt, not correct, _WINDOW)
-        change = self.wrong_at_most - (not correct)
+        self._remember(doubt, wrong)
         if not ask:
-            self.balance += change
-            if self.balance > _MOST_SAVED:
-                self.debt = max(0.0, self.debt - (self.balance - _MOST_SAVED))
-                self.balance = _MOST_SAVED
-        elif wanted and self.balance < 1.0 - self.wrong_at_most:
-            self.n_blocked_right += bool(correct)
-            self.credit = max(0.0, self.credit + change)
-            if self.credit >= _LOAN * 2.0 ** (self.debt / _LOAN):
+            self.balance += alpha - wrong
+            repaid = min(self.debt, self.balance - _COMFORT - _RESERVE * alpha * self.n_open)
+            if repaid > 0.0:
+                self.debt -= repaid
+                self.balance -= repaid
+            self.balance = min(self.balance, _MOST_SAVED)
+        elif wanted and self.balance < 1.0 - alpha:
+            self.n_blocked_right += not wrong
+            self.credit = max(0.0, self.credit + alpha - wrong)
+            if self.credit >= _PRICE * 2.0 ** (self.debt / _LOAN):
                 self.balance += _LOAN
                 self.debt += _LOAN
                 self.credit = 0.0
@@ -173,31 +196,27 @@ class Asking:
         """
         if self.wrong_at_most is None:
             return math.inf
-        late = (1.0 - self.wrong_at_most) * max(0, self.most_open - 1)
-        return self.wrong_at_most * self.n_alone_answered + self.debt + late
+        alpha = self.wrong_at_most
+        late = max(0.0, 1.0 - alpha - _RESERVE * alpha) * max(0, self.most_open - 1)
+        return alpha * self.n_alone_answered + self.debt + late
 
-    def _cut(self, alpha: float) -> float:
-        """Return the largest doubt up to which few enough of the recent rounds were wrong."""
-        share = alpha * min(max(self.balance, _LOAN) / _COMFORT, 2.0)
-        cut, total, ordered = -1.0, 0.0, self._sorted
-        for i, (doubt, wrong) in enumerate(ordered):
-            total += wrong - share
-            if total <= 0.0 and (i + 1 == len(ordered) or ordered[i + 1][0] > doubt):
-                cut = doubt
-        return cut
+    def most_debt(self) -> float:
+        """Return how large the debt can be at most, after as many blocked rounds whose suggestion was right."""
+        return _LOAN * math.log2(1.0 + (self.wrong_at_most or 0.0) * self.n_blocked_right / _PRICE)
 
     def _is_worth_a_token(self, doubt: float) -> bool:
-        """Return whether to spend a token on a doubt, which is among the largest of the recent ones."""
-        assert self.ask_at_most is not None
-        tokens, n_ranked = self.tokens + self.ask_at_most, min(_RANKED, len(self._sorted) + 1)
-        larger = len(self._sorted) - bisect_left(self._sorted, (doubt, True))
-        return tokens >= 1.0 and larger < n_ranked * self.ask_at_most * tokens / 4.0
+        """Return whether to spend a token on a doubt: on one that few recent ones exceed, fewer if tokens are few."""
+        beta = self.ask_at_most or 0.0
+        tokens = self.tokens + beta
+        if doubt == 1.0:
+            larger = min(_UNKNOWN_RANK, 5.0 * beta)
+        else:
+            larger = _share_above(self._ordered, min(self._n_seen, _WINDOW), doubt)
+        return tokens >= 1.0 and larger < beta * tokens / _USUAL_TOKENS
 
-    def _remember(self, doubt: float, wrong: bool, most: int) -> None:
-        self._recent.append((doubt, wrong))
-        insort(self._sorted, (doubt, wrong))
-        if len(self._recent) > most:
-            del self._sorted[bisect_left(self._sorted, self._recent.popleft())]
+    def _remember(self, doubt: float, wrong: bool) -> None:
+        _replace(self._recent, self._ordered, self._n_seen, doubt, 1.0 if wrong else 0.0)
+        self._n_seen += 1
 
     _COUNTS = ("n_alone", "n_asked", "n_alone_answered", "n_wrong", "n_dropped", "most_open", "n_blocked_right")
     _AMOUNTS = ("balance", "debt", "credit", "tokens")
@@ -205,7 +224,11 @@ class Asking:
     def state(self) -> dict[str, Any]:
         """Return everything as plain JSON values, for `from_state`."""
         names = ("wrong_at_most", "ask_at_most", *self._COUNTS, *self._AMOUNTS)
-        recent = [[doubt, wrong] for doubt, wrong in self._recent]
+        oldest = max(0, self._n_seen - _WINDOW)
+        recent = [
+            [float(self._recent[0, t % _WINDOW]), bool(self._recent[1, t % _WINDOW])]
+            for t in range(oldest, self._n_seen)
+        ]
         return {name: getattr(self, name) for name in names} | {"recent": recent}
 
     @classmethod
@@ -219,13 +242,16 @@ class Asking:
             setattr(made, name, check_integer(name, state[name], low=0))
         for name in cls._AMOUNTS:
             setattr(made, name, check_number(name, state[name]))
+        if made.n_wrong > made.n_alone_answered or made.n_open < 0 or min(made.debt, made.credit, made.tokens) < 0.0:
+            raise ValueError(f"state has counts or amounts that contradict each other; got {brief(state)}")
         recent = state["recent"]
         if not isinstance(recent, list) or len(recent) > _WINDOW:
             raise ValueError(f"recent must be a list of at most {_WINDOW} pairs; got {brief(recent)}")
         for pair in recent:
-            if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[1], bool)):
+            if not (isinstance(pair, list) and len(pair) == 2):
                 raise ValueError(f"recent must hold pairs of a doubt and True or False; got {brief(pair)}")
-            made._remember(check_number("doubt", pair[0], at_least=0.0, at_most=1.0), pair[1], _WINDOW)
+            doubt = check_number("recent: a doubt", pair[0], at_least=0.0, at_most=1.0)
+            made._remember(doubt, check_switch("recent: whether a guess was wrong", pair[1]))
         return made
 
 
@@ -235,3 +261,44 @@ def check_share(name: str, value: Any) -> float:
     if not 0.0 < share < 1.0:
         raise ValueError(f"{name} must be a share between 0 and 1, such as 0.05; got {brief(value)}")
     return share
+
+
+# The window is kept twice, by age and by doubt: a row of doubts, and a row of ones where the guess was wrong.
+
+
+@jit_no_refcount
+def _replace(recent: Floats, ordered: Floats, n_seen: int, doubt: float, wrong: float) -> None:
+    """Put a round in the place of the oldest."""
+    capacity = recent.shape[1]
+    slot, size = n_seen % capacity, min(n_seen, capacity)
+    if n_seen >= capacity:
+        old, old_wrong = recent[0, slot], recent[1, slot]
+        i = np.searchsorted(ordered[0, :size], old)
+        while ordered[1, i] != old_wrong:  # rounds of the same doubt are in no particular order
+            i += 1
+        size -= 1
+        for j in range(i, size):
+            ordered[0, j], ordered[1, j] = ordered[0, j + 1], ordered[1, j + 1]
+    i = np.searchsorted(ordered[0, :size], doubt)
+    for j in range(size, i, -1):
+        ordered[0, j], ordered[1, j] = ordered[0, j - 1], ordered[1, j - 1]
+    ordered[0, i], ordered[1, i] = doubt, wrong
+    recent[0, slot], recent[1, slot] = doubt, wrong
+
+
+@jit_no_refcount
+def _largest_cut(ordered: Floats, size: int, aim: float) -> float:
+    """Return the largest doubt up to which the mean risk of the recent rounds is at most `aim`; −1 if there is none."""
+    cut, excess = -1.0, 0.0
+    for i in range(size):
+        doubt = ordered[0, i]
+        excess += (1.0 - _TRUST) * ordered[1, i] + _TRUST * doubt - aim
+        if excess <= 0.0 and (i + 1 == size or ordered[0, i + 1] > doubt):
+            cut = doubt
+    return cut
+
+
+@jit_no_refcount
+def _share_above(ordered: Floats, size: int, doubt: float) -> float:
+    """Return the share of recent rounds whose doubt is larger."""
+    return (size - np.searchsorted(ordered[0, :size], doubt, side="right")) / max(size, 1)
