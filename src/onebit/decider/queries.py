@@ -38,8 +38,9 @@ def memory_of(state: State) -> int:
 
 def ticket_bytes(state: State) -> int:
     """Return the approximate memory of one more open ticket, with a row as the latest and a score for each class."""
-    row = state.latest_row
-    return TICKET_BYTES if row is None else TICKET_BYTES + int(row.nbytes) + 8 * len(state.classes)
+    row, confidence = state.latest_row, state.learner._confidence
+    n_evidence = 0 if confidence is None else confidence.n_evidence
+    return TICKET_BYTES + (0 if row is None else int(row.nbytes) + 8 * (len(state.classes) + n_evidence))
 
 
 def surroundings() -> dict[str, Any]:
