@@ -344,7 +344,7 @@ def test_commands(tmp_path: Path) -> None:
     assert "can be reached from other machines" in refused.stderr
     made = onebit("tokens", "add", folder, "app", "--role", "play", "--role", "read", "--namespace", "shop")
     assert made.stdout.startswith("onebit_")
-    assert [each["roles"] for each in read_tokens(Path(folder))] == [["play", "read"]]
+    assert [each.roles for each in read_tokens(Path(folder))] == [["play", "read"]]
     listed = onebit("tokens", "list", folder).stdout
     assert "app" in listed
     assert made.stdout.strip() not in listed

@@ -41,7 +41,7 @@ def test_tokens_that_could_not_be_read_are_read_again(tmp_path: Path, monkeypatc
         raise PermissionError
 
     with monkeypatch.context() as patched:
-        patched.setattr("onebit.service.tokens._stored", refuse)
+        patched.setattr("onebit.service.tokens.read_tokens", refuse)
         tokens = Tokens(tmp_path, required=False)
         assert tokens.caller(f"bearer {token}") is None
     assert tokens.caller(f"bearer {token}") is not None, "whose rights changed, and nothing else"
@@ -130,7 +130,7 @@ def test_tokens_that_are_changed_at_once_are_all_kept(tmp_path: Path) -> None:
     folder = tmp_path / "decisions"
     done = subprocess.run([sys.executable, "-c", CHANGE_AT_ONCE, str(folder)], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("[0, 0, 0, 0]\n", "")
-    assert sorted(each["name"] for each in read_tokens(folder)) == [
+    assert sorted(each.name for each in read_tokens(folder)) == [
         f"{name}{turn}" for name in "abcd" for turn in (0, 2, 4, 6)
     ]
     assert [path.name for path in folder.iterdir()] == [FILE], "the lock is gone"

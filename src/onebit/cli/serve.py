@@ -60,8 +60,15 @@ def command(
 
     from onebit.service.app import Service
     from onebit.service.audit import AuditLog
-    from onebit.service.connections import KEEP_ALIVE_SECONDS, connection_limits, guard
-    from onebit.service.server import NAME, Server, raise_file_limit, set_up_log, set_up_process
+    from onebit.service.server import (
+        KEEP_ALIVE_SECONDS,
+        NAME,
+        Server,
+        connection_limits,
+        raise_file_limit,
+        set_up_log,
+        set_up_process,
+    )
 
     if audit:
         AuditLog(folder).check()  # here, where the reason is the last line that is said
@@ -88,7 +95,7 @@ def command(
     )
     deciders = app.workers
     try:
-        Server(guard(config, connections), on_stop=deciders.stop_compiling).run()
+        Server(config, connections, on_stop=deciders.stopping.set).run()
     except (KeyboardInterrupt, SystemExit) as ended:  # SIGTERM has ended the process when all was closed
         # A thread within the compiler can only be left, and may crash if Python is taken down around it.
         if deciders.has_left_threads:

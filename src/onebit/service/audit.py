@@ -13,8 +13,9 @@ import re
 import threading
 import time
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -33,38 +34,14 @@ _decider_of = re.compile(f"/v1/({NAME}/{NAME})(?:/.*)?", re.ASCII).fullmatch
 _LOG = logging.getLogger("onebit.serve")
 
 
-class _What(NamedTuple):
-    token: str | None
-    verb: str
-    path: str
-    status: int
-    address: str
-
-    @property
-    def is_often(self) -> bool:
-        return self.verb in _OFTEN and self.status < 400
-
-    def described(self, first: float, n_requests: int) -> dict[str, Any]:
-        decider = _decider_of(self.path)
-        return {
-            "time": datetime.fromtimestamp(first, UTC).isoformat(timespec="milliseconds"),
-            "token": self.token,
-            "verb": self.verb,
-            "decider": None if decider is None else decider[1],
-            "status": self.status,
-            "address": self.address,
-            "requests": n_requests,
-        }
-
-
 class AuditLog:
     """Writes the audit log, in files of a folder that are readable by this user only."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
         self._counting = threading.Lock()
-        self._waiting: dict[_What, tuple[float, int]] = {}
-        """Time of the first request and number of requests since the last write."""
+        self._waiting: dict[tuple[Any, ...], list[Any]] = {}
+        """For each line, the time of its first request and their number."""
         self._n_refused_names, self._n_lost, self._is_failing = 0, 0, False
         self._unwritten = b""  # lines that could not be written; retried first
         self._writing = threading.Lock()
@@ -87,16 +64,15 @@ class AuditLog:
 
     def note(self, token: str | None, verb: str, path: str, status: int, address: str) -> None:
         """Count a request: the name of its token, its verb and path, its status, and the client's address."""
-        what = _What(token, verb, path[:_LONGEST_PATH], status, address)
+        key = token, verb, path[:_LONGEST_PATH], status, address
         with self._counting:
-            if status >= 400 and what not in self._waiting:
+            if status >= 400 and key not in self._waiting:
                 self._n_refused_names += 1
-                what = what if self._n_refused_names <= _MOST_REFUSED_NAMES else what._replace(path="")
-            found = self._waiting.get(what)
-            if found is not None:
-                self._waiting[what] = found[0], found[1] + 1
+                key = key if self._n_refused_names <= _MOST_REFUSED_NAMES else (token, verb, "", status, address)
+            if key in self._waiting:
+                self._waiting[key][1] += 1
             elif len(self._waiting) < _MOST_WAITING:
-                self._waiting[what] = time.time(), 1
+                self._waiting[key] = [time.time(), 1]
             else:
                 self._n_lost += 1
         if self._stop.is_set():  # a response after closing
@@ -129,40 +105,37 @@ class AuditLog:
     def _next_lines(self) -> bytes:
         with self._counting:
             since = math.inf if self._stop.is_set() else time.time() - _OFTEN_SECONDS
-            due = {what: counted for what, counted in self._waiting.items() if not what.is_often or counted[0] <= since}
-            self._waiting = {what: counted for what, counted in self._waiting.items() if what not in due}
+            due = {key: counted for key, counted in self._waiting.items() if not _is_often(key) or counted[0] <= since}
+            self._waiting = {key: counted for key, counted in self._waiting.items() if key not in due}
             n_lost, self._n_refused_names = self._n_lost if due else 0, 0
             self._n_lost -= n_lost
-        lines = [what.described(*counted) for what, counted in due.items()]
+        lines: list[dict[str, Any]] = []
+        for (token, verb, path, status, address), (first, n_requests) in due.items():
+            at, decider = datetime.fromtimestamp(first, UTC).isoformat(timespec="milliseconds"), _decider_of(path)
+            line = {"time": at, "token": token, "verb": verb, "decider": None if decider is None else decider[1]}
+            lines.append(line | {"status": status, "address": address, "requests": n_requests})
         if n_lost:
-            lines.append({"time": lines[-1]["time"], "verb": "lost", "requests": n_lost})
+            lines.append({"time": at, "verb": "lost", "requests": n_lost})
         return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
     def _write_out(self) -> None:
         if not self._unwritten:
             return
+        if self._path.exists() and self._path.stat().st_size > max(LARGEST_FILE - len(self._unwritten), 0):
+            files = [self._path, *(self._path.with_name(f"{FILE}.{number}") for number in range(1, N_FILES))]
+            for newer, older in reversed(list(pairwise(files))):
+                if newer.exists():
+                    os.replace(newer, older)
         opened = self._open()
         try:
-            if 0 < os.fstat(opened).st_size > LARGEST_FILE - len(self._unwritten):
-                os.close(opened)
-                opened = -1
-                self._begin_another()
-                opened = self._open()
             while self._unwritten:
-                n_written = os.write(opened, self._unwritten)
-                self._unwritten = self._unwritten[n_written:]
+                self._unwritten = self._unwritten[os.write(opened, self._unwritten) :]
         finally:
-            if opened >= 0:
-                os.close(opened)
+            os.close(opened)
 
     def _open(self) -> int:
         return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
-    def _begin_another(self) -> None:
-        for number in range(N_FILES - 1, 0, -1):
-            newer = self._path if number == 1 else self._older(number - 1)
-            if newer.exists():
-                os.replace(newer, self._older(number))
 
-    def _older(self, number: int) -> Path:
-        return self._path.with_name(f"{FILE}.{number}")
+def _is_often(key: tuple[Any, ...]) -> bool:
+    return key[1] in _OFTEN and key[3] < 400
