@@ -21,7 +21,7 @@ import pytest
 pytest.importorskip("starlette")
 
 from onebit.service.app import Service
-from onebit.service.server import Connections, connection_limits, raise_file_limit
+from onebit.service.server import Connections, _counted_as, connection_limits, raise_file_limit
 from onebit.service.tokens import add_token
 from served import DESK, LIGHT, running_here, serving_here
 
@@ -225,7 +225,7 @@ def test_whoever_reads_hardly_anything_is_let_go(tmp_path: Path, http: str, monk
 def test_large_requests_that_arrive_slowly_take_bounded_memory(
     tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onebit.service.gate.MOST_BYTES_HELD", 500_000)
+    monkeypatch.setattr("onebit.service.gate._MOST_BYTES_HELD", 500_000)
     app: Any = Service(tmp_path)
     with running_here(app, http=http) as (url, _server):
         at = urlsplit(url)
@@ -258,7 +258,16 @@ def test_nothing_is_read_of_what_is_sent_without_a_token(tmp_path: Path, path: s
             assert said(sent) == 401, "before its body comes"
 
 
+def test_networks_count_as_one_address() -> None:
+    counted = {"192.0.2.7": "192.0.2.7", "::ffff:192.0.2.7": "192.0.2.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::"}
+    counted |= {"::1": "::1", "a socket": "a socket"}
+    assert {host: _counted_as(host) for host in counted} == counted
+
+
 def test_places() -> None:
+    places = Connections(4, 2)
+    asked = ("192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3")
+    assert [places.take(address) is None for address in asked] == [True, True, False, True, False]
     now = 0.0
     places = Connections(8, 3, clock=lambda: now)
     assert [places.take("a") for _ in range(3)] == [None] * 3

@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("starlette")
-from onebit.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
+from onebit.service.tokens import FILE, Tokens, _expiry, add_token, check_name, read_tokens, remove_token
 from served import DESK, LIGHT, Served, is_problem
 
 
@@ -90,6 +91,18 @@ def test_tokens_expire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         refused = served.ask("POST", f"{DESK}/guess", {"record": {}}, authorization=token["short"])
         assert is_problem(refused, 401, "token 'short' expired at 20")
         assert served.ask("GET", "/healthz", authorization=token["short"]).status == 200
+
+
+def test_when_a_token_ends() -> None:
+    now = datetime(2026, 11, 17, 12, tzinfo=UTC)
+    ends = {"90d": "2027-02-15T12:00:00+00:00", "2027-01-01": "2027-01-01T00:00:00+00:00"}
+    assert {text: _expiry(text, now).isoformat() for text in ends} == ends
+
+
+def test_names_are_safe_in_addresses_and_as_files() -> None:
+    assert check_name("namespace", "shop-2") == "shop-2"
+    with pytest.raises(ValueError, match=r"namespace must be 1 to 64 small letters, .*; got '../shop'"):
+        check_name("namespace", "../shop")
 
 
 def test_a_token_from_before_tokens_expired_still_works(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from onebit.decider.decider import Decider
 from onebit.decider.tickets import UnreachableError
 from onebit.service.app import Service
 from onebit.service.gate import Problem
-from onebit.service.workers import MOST_READERS, MOST_WAITING, DeciderWorker, WorkerPool
+from onebit.service.workers import _MOST_READERS, _MOST_WAITING, DeciderWorker, WorkerPool
 from served import DESK, LIGHT, Reply, Served, is_problem, running_here
 
 
@@ -61,7 +61,7 @@ def test_a_slow_decider_keeps_only_its_own_callers_waiting(served: Served) -> No
 
 
 def test_slow_deciders_leave_threads_to_read_others(served: Served) -> None:
-    n_slow = (os.cpu_count() or 1) // MOST_READERS + 2  # more readers than Python would have threads
+    n_slow = (os.cpu_count() or 1) // _MOST_READERS + 2  # more readers than Python would have threads
     paths = [f"/v1/shop/slow-{i}" for i in range(n_slow)]
     with ExitStack() as held:
         for path in paths:
@@ -80,14 +80,14 @@ def test_slow_deciders_leave_threads_to_read_others(served: Served) -> None:
 
 
 def test_a_line_that_is_too_long(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.workers.MOST_WAITING", 0)
+    monkeypatch.setattr("onebit.service.workers._MOST_WAITING", 0)
     reply = served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}})
     assert is_problem(reply, 503, "in line")
-    assert MOST_WAITING > 0
+    assert _MOST_WAITING > 0
 
 
 def test_a_line_that_is_too_large(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.workers.MOST_BYTES_WAITING", 100)
+    monkeypatch.setattr("onebit.service.workers._MOST_BYTES_WAITING", 100)
     small, large = {"record": {"x": 1.0}}, {"record": {"x": 1.0}, "key": "k" * 100}
     for _ in range(10):  # what is answered is in line no more
         assert served.ask("POST", f"{DESK}/guess", small).status == 200
@@ -95,7 +95,7 @@ def test_a_line_that_is_too_large(served: Served, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_decider_that_is_busy_takes_not_all_the_room_in_line(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.workers.MOST_BYTES_FOR_ONE", 100)
+    monkeypatch.setattr("onebit.service.workers._MOST_BYTES_FOR_ONE", 100)
     small, large = {"record": {"x": 1.0}}, {"record": {"x": 1.0}, "key": "k" * 100}
     desk = served.service.workers.get("shop", "routing")
     for _ in range(5):
@@ -153,7 +153,7 @@ def test_a_look_at_a_decider_that_was_closed_says_that_the_service_stops(tmp_pat
         assert served.ask("PUT", DESK, LIGHT).status == 201
         desk = served.service.workers.get("shop", "routing")
         desk.stop()
-        desk.join()
+        desk.threads[0].join()
         for method, path in (("GET", f"{DESK}/status"), ("GET", f"{DESK}/log")):
             reply = served.ask(method, path)
             assert (reply.status, reply.json["error"]) == (503, "BusyError"), reply.json
@@ -186,7 +186,7 @@ def test_what_breaks_while_it_is_written_breaks_no_later_request(tmp_path: Path)
                     await asyncio.wait_for(desk.submit(lambda _: 1, 0), 5.0)
         finally:
             desk.stop()
-            desk.join()
+            desk.threads[0].join()
 
     asyncio.run(ask())
 
@@ -251,7 +251,7 @@ def test_many_who_ask_for_what_is_not_there_look_together(is_away: bool) -> None
 
 
 def test_a_standby_goes_on_looking_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.workers.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("onebit.service.workers._LOOK_SECONDS", 0.01)
     desks = Elsewhere(RuntimeError("can't start new thread"))
     desks.open_all()
     end = time.monotonic() + 5.0

@@ -59,7 +59,6 @@ def command(
     import uvicorn
 
     from onebit.service.app import Service
-    from onebit.service.audit import AuditLog
     from onebit.service.server import (
         KEEP_ALIVE_SECONDS,
         NAME,
@@ -70,17 +69,16 @@ def command(
         set_up_process,
     )
 
-    if audit:
-        AuditLog(folder).check()  # here, where the reason is the last line that is said
+    # Before the log is set up: the reason of an error is the last line that is said.
+    app = Service(
+        folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, memory=n_bytes, audit=audit
+    )
     connections = connection_limits(max_connections, max_connections_per_address, raise_file_limit())
     set_up_process()
     set_up_log(log_requests)
     if os.path.lexists(folder / FILE) and not read_tokens(folder):
         logging.getLogger(NAME).warning("%s has no token: nobody may ask until one is added", folder / FILE)
     NOTICE.keep_quiet()  # the journal has a line for each decider
-    app = Service(
-        folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, memory=n_bytes, audit=audit
-    )
     config = uvicorn.Config(
         app,
         host,

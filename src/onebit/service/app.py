@@ -1,21 +1,24 @@
-"""The service: its routes, each declared once in `ROUTES`."""
+"""The service: its routes, each declared once in `ROUTES`, and their documentation."""
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import lru_cache, partial
+from html import escape
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
-from msgspec import Meta, defstruct, structs
+from msgspec import Meta, defstruct, json, structs
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import Scope
 
+from onebit import __version__
 from onebit.decider import calls
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
@@ -25,12 +28,11 @@ from onebit.machine_memory import memory as machine_memory
 from onebit.service.audit import AuditLog
 from onebit.service.gate import PAGE_PARTS, Gate, Problem, Route, files_of, json_response, problem_of
 from onebit.service.metrics import CONTENT_TYPE, Metrics
-from onebit.service.openapi import api_page, document
 from onebit.service.pages import MOST_WATCHED, Watch, columns, log_page, one_ticket, open_tickets, overview
-from onebit.service.tokens import ANYBODY, ROLES, Token, Tokens, check_name
+from onebit.service.tokens import ANYBODY, NAME, ROLES, Token, Tokens, check_name
 from onebit.service.workers import DeciderWorker, WorkerPool
 
-ROUNDS_PER_SECOND = 20_000.0  # default rate limit of one caller, in guesses and feedback
+_ROUNDS_PER_SECOND = 20_000.0  # default rate limit of one caller, in guesses and feedback
 MOST_THREADS = 64  # number of threads for reads, which may wait for busy deciders
 PAGE = Path(__file__).parent / "page"
 _LOG = logging.getLogger("onebit.serve")
@@ -49,14 +51,14 @@ class Service(Gate):
         *,
         log: str | None = None,
         tokens_required: bool = False,
-        rate: float = ROUNDS_PER_SECOND,
+        rate: float = _ROUNDS_PER_SECOND,
         warms: bool = False,
         memory: float | None = None,
         audit: bool = True,
         opener: Callable[..., Decider] = Decider.open,
     ) -> None:
-        self._memory = machine_memory() / 2 if memory is None else memory
-        self.workers = WorkerPool(folder, log, opener=opener, warms=warms, memory=self._memory)
+        memory = machine_memory() / 2 if memory is None else memory
+        self.workers = WorkerPool(folder, log, opener=opener, warms=warms, memory=memory)
         self.metrics = Metrics(self.workers)
         self.audit = AuditLog(folder) if audit else None
         self.watch = lru_cache(MOST_WATCHED)(Watch)
@@ -69,14 +71,11 @@ class Service(Gate):
     async def running(self) -> AsyncIterator[None]:
         """Context in which the service runs."""
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MOST_THREADS, "onebit reader"))
-        _LOG.info("deciders may take %.3g GiB of memory", self._memory / 2**30)
-        if self.audit is not None:
-            self.audit.start()
-        self.workers.open_all()
-        yield
-        await asyncio.to_thread(self.workers.close)
-        if self.audit is not None:
-            self.audit.close()
+        _LOG.info("deciders may take %.3g GiB of memory", self.workers.budget.n_bytes / 2**30)
+        with nullcontext() if self.audit is None else self.audit.writing():
+            self.workers.open_all()
+            yield
+            await asyncio.to_thread(self.workers.close)
         _LOG.info("stopped: all is answered and closed")
 
     def note(self, scope: Scope, status: int, seconds: float) -> None:
@@ -283,7 +282,77 @@ ROUTES = [  # in the order in which they are tried
     Route("GET", "/page/{path:path}", files_of(PAGE), "Files of the desk.", result=None),
     Route("GET", "/parts/{path:path}", files_of(PAGE_PARTS), "Files of the desk.", result=None),
 ]  # fmt: skip
-_API: Response = Response(api_page(ROUTES), media_type="text/html")
-_OPENAPI = Response(to_json(document(ROUTES)), media_type="application/json")
 _VERBS = frozenset(route.path.rpartition("/")[2] for route in ROUTES if route.role) - {"v1", "{name}"}
 """Verbs that are counted by name."""
+
+
+# Their documentation.
+
+_ABOUT = "Deciders that learn from right and wrong. Every event is on the disk before its answer."
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>onebit</title></head><body>
+<h1>onebit {version}</h1>
+<p>{about}</p>
+<p>The same for programs: <a href="openapi.json">openapi.json</a>.</p>
+<dl>
+{routes}
+</dl></body></html>
+"""
+
+
+class ProblemResult(TypedDict):
+    """An error (RFC 9457)."""
+
+    title: str
+    status: int
+    detail: str
+    error: str
+
+
+def _document() -> dict[str, Any]:
+    """Return the OpenAPI document of all routes."""
+    types = [kind for route in ROUTES for kind in (route.body, route.result) if kind is not None]
+    found, components = json.schema_components([*types, ProblemResult], ref_template="#/components/schemas/{name}")
+    schemas = iter(found)
+    refused = {"application/problem+json": {"schema": found[-1]}}
+    paths: dict[str, dict[str, Any]] = {}
+    for route in ROUTES:
+        path, method = route.path.replace(":path", ""), route.method.lower()
+        names = re.findall(r"{(\w+)}", path)
+        operation = paths.setdefault(path, {})[method] = {
+            "description": route.description,
+            "operationId": "_".join([method, *re.findall(r"\w+", path)]),
+        }
+        if names:
+            schema = {"type": "string"} | ({"pattern": f"^{NAME}$"} if "name" in names else {})
+            operation["parameters"] = [
+                {"name": each, "in": "path", "required": True, "schema": schema} for each in names
+            ]
+        if route.body is not None:
+            content = {"schema": next(schemas), "example": route.example}
+            operation["requestBody"] = {"required": True, "content": {"application/json": content}}
+        done: dict[str, Any] = {"description": "OK"}
+        if route.result is not None:
+            done["content"] = {"application/json": {"schema": next(schemas)}}
+        operation["responses"] = {"200": done, "default": {"description": "Problem", "content": refused}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "onebit", "description": _ABOUT, "version": __version__},
+        "servers": [{"url": "."}],  # relative to the document, for proxies with a path prefix
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+
+
+def _api_page() -> str:
+    """Return the documentation of all routes as HTML, without external resources."""
+    rows = [
+        f"<dt><code>{route.method} {escape(route.path)}</code></dt>\n<dd>{escape(route.description)}</dd>"
+        for route in ROUTES
+    ]
+    return _PAGE.format(version=escape(__version__), about=escape(_ABOUT), routes="\n".join(rows))
+
+
+_API: Response = Response(_api_page(), media_type="text/html")
+_OPENAPI = Response(to_json(_document()), media_type="application/json")

@@ -1,9 +1,8 @@
 """The audit log: JSON lines in a file beside the deciders, written by a thread.
 
-Requests are only counted. A few times a second the thread writes a line for each caller, verb, decider and status, with
-the number of requests. Successful guesses and feedback are written once a minute, so that they do not push older lines
-out of the bounded files. A kill loses the last moments, up to a minute of those counts; the deciders' own event logs
-are not affected.
+Requests are only counted. A few times a second the thread writes a line for each caller, verb, decider and status.
+Successful guesses and feedback are written once a minute, so that they do not push older lines out of the bounded
+files. A kill loses the last moments, up to a minute of those counts.
 """
 
 import logging
@@ -12,6 +11,8 @@ import os
 import re
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -21,9 +22,9 @@ import msgspec
 
 from onebit.service.tokens import NAME
 
-FILE = "audit.jsonl"
-LARGEST_FILE = 64 << 20  # bytes after which a new file is started
-N_FILES = 8  # number of files kept: ``audit.jsonl``, and ``audit.jsonl.1`` to ``audit.jsonl.7``, the oldest
+_FILE = "audit.jsonl"
+_LARGEST_FILE = 64 << 20  # bytes after which a new file is started
+_N_FILES = 8  # number of files kept: ``audit.jsonl``, and ``audit.jsonl.1`` to ``audit.jsonl.7``, the oldest
 _WRITE_SECONDS = 0.2
 _OFTEN = frozenset({"guess", "tell", "shadow"})
 _OFTEN_SECONDS = 60.0  # between lines about frequent verbs
@@ -38,7 +39,7 @@ class AuditLog:
     """Writes the audit log, in files of a folder that are readable by this user only."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / FILE
+        self._path = folder / _FILE
         self._counting = threading.Lock()
         self._waiting: dict[tuple[Any, ...], list[Any]] = {}
         """For each line, the time of its first request and their number."""
@@ -46,21 +47,21 @@ class AuditLog:
         self._unwritten = b""  # lines that could not be written; retried first
         self._writing = threading.Lock()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._write_in_turn, name="onebit audit", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread; raises OSError if the file cannot be written."""
-        self.check()
-        self._thread.start()
-
-    def check(self) -> None:
-        """Raise OSError if the file cannot be written."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             os.close(self._open())
         except OSError as error:
             message = f"the audit log cannot be written ({error.strerror}): mend that, or serve with --no-audit"
             raise OSError(error.errno, message, str(self._path)) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Context in which a thread writes the file."""
+        thread = threading.Thread(target=self._write_in_turn, name="onebit audit", daemon=True)
+        thread.start()
+        yield
+        self._stop.set()
+        thread.join()
 
     def note(self, token: str | None, verb: str, path: str, status: int, address: str) -> None:
         """Count a request: the name of its token, its verb and path, its status, and the client's address."""
@@ -77,11 +78,6 @@ class AuditLog:
                 self._n_lost += 1
         if self._stop.is_set():  # a response after closing
             self._write()
-
-    def close(self) -> None:
-        """Write remaining lines and end the thread."""
-        self._stop.set()
-        self._thread.join()
 
     def _write_in_turn(self) -> None:
         while not self._stop.wait(_WRITE_SECONDS):
@@ -105,7 +101,11 @@ class AuditLog:
     def _next_lines(self) -> bytes:
         with self._counting:
             since = math.inf if self._stop.is_set() else time.time() - _OFTEN_SECONDS
-            due = {key: counted for key, counted in self._waiting.items() if not _is_often(key) or counted[0] <= since}
+            due = {
+                (token, verb, path, status, address): (first, n_requests)
+                for (token, verb, path, status, address), (first, n_requests) in self._waiting.items()
+                if verb not in _OFTEN or status >= 400 or first <= since
+            }
             self._waiting = {key: counted for key, counted in self._waiting.items() if key not in due}
             n_lost, self._n_refused_names = self._n_lost if due else 0, 0
             self._n_lost -= n_lost
@@ -121,8 +121,8 @@ class AuditLog:
     def _write_out(self) -> None:
         if not self._unwritten:
             return
-        if self._path.exists() and self._path.stat().st_size > max(LARGEST_FILE - len(self._unwritten), 0):
-            files = [self._path, *(self._path.with_name(f"{FILE}.{number}") for number in range(1, N_FILES))]
+        if self._path.exists() and self._path.stat().st_size > max(_LARGEST_FILE - len(self._unwritten), 0):
+            files = [self._path, *(self._path.with_name(f"{_FILE}.{number}") for number in range(1, _N_FILES))]
             for newer, older in reversed(list(pairwise(files))):
                 if newer.exists():
                     os.replace(newer, older)
@@ -135,7 +135,3 @@ class AuditLog:
 
     def _open(self) -> int:
         return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-
-
-def _is_often(key: tuple[Any, ...]) -> bool:
-    return key[1] in _OFTEN and key[3] < 400

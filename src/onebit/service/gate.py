@@ -23,18 +23,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from onebit.decider import tickets
 from onebit.decider.client import LARGEST_BODY
 from onebit.decider.log import to_json
-from onebit.decider.tickets import (
-    AdvisedError,
-    LogError,
-    LogUnsureError,
-    LogWriteError,
-    OwnedError,
-    TicketConflictError,
-    UnknownTicketError,
-    UnreachableError,
-)
 from onebit.machine_memory import MemoryBudgetError
 from onebit.service.tokens import ANYBODY, EVERYWHERE, Token, Tokens, check_name
 
@@ -47,16 +38,13 @@ HEADERS = [
 """Headers of every response, beside a content security policy."""
 PAGE_PARTS = Path(__file__).parent / "page_parts"
 """Files shared by the pages, served at ``/parts``: uPlot, styles, and helpers."""
-MOST_BYTES_HELD = 128 << 20  # maximum bytes of all large requests in progress, including those still arriving slowly
-BODY_SECONDS = 30.0  # maximum time to receive a request body
-_CLOSED = b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_MOST_BYTES_HELD = 128 << 20  # maximum bytes of all large requests in progress, including those still arriving slowly
+_BODY_SECONDS = 30.0  # maximum time to receive a request body
+_POLICY = b"default-src 'none'; %sbase-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _OWN_FILES = b"script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "  # no inline scripts
-_DATA_HEADERS = [*HEADERS, (b"content-security-policy", b"default-src 'none'; " + _CLOSED)]
-_PAGE_HEADERS = [
-    *HEADERS,
-    (b"content-security-policy", b"default-src 'none'; " + _OWN_FILES + _CLOSED),
-    (b"cross-origin-opener-policy", b"same-origin"),
-]
+_DATA_HEADERS = [*HEADERS, (b"content-security-policy", _POLICY % b"")]
+_PAGE_HEADERS = [*HEADERS, (b"content-security-policy", _POLICY % _OWN_FILES)]
+_PAGE_HEADERS.append((b"cross-origin-opener-policy", b"same-origin"))
 _is_page = re.compile(r"/\Z|/(desk|page|parts)/").match  # static files without data of deciders
 _is_public = re.compile(r"/(api|healthz|readyz|openapi\.json)\Z").match  # neither needs a token
 _SMALL_BODY = 1 << 16  # bytes up to which a body does not count as large
@@ -82,24 +70,15 @@ class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
     without its remedy, and the call that is the remedy, which `onebit.Client` and the page format in their own way.
     """
 
-    def __init__(
-        self,
-        status: int,
-        detail: str,
-        error: str = "ValueError",
-        retry_after: int | None = None,
-        remedy: dict[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, status: int, detail: str, error: str = "ValueError", retry_after: int | None = None) -> None:
         super().__init__(detail)
-        self.status, self.detail, self.error, self.remedy = status, detail, error, remedy
-        self._headers = dict(headers or {})
-        if retry_after is not None:
-            self._headers["Retry-After"] = str(retry_after)
+        self.status, self.detail, self.error = status, detail, error
+        self.remedy: dict[str, Any] | None = None
+        self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
         if status == HTTPStatus.UNAUTHORIZED:
-            self._headers["WWW-Authenticate"] = "Bearer"
+            self.headers["WWW-Authenticate"] = "Bearer"
         if status == HTTPStatus.REQUEST_TIMEOUT:
-            self._headers["Connection"] = "close"  # the unread rest of the body is not the next request
+            self.headers["Connection"] = "close"  # the unread rest of the body is not the next request
 
     def described(self) -> dict[str, Any]:
         """Return the problem as plain JSON values."""
@@ -109,7 +88,7 @@ class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
 
     def response(self) -> Response:
         """Return the problem as a response."""
-        return Response(json.dumps(self.described()), self.status, self._headers, "application/problem+json")
+        return Response(json.dumps(self.described()), self.status, self.headers, "application/problem+json")
 
 
 def busy(detail: str) -> Problem:
@@ -120,16 +99,17 @@ def busy(detail: str) -> Problem:
 _AGAIN = "try again, with the same key"
 # Status, name of the exception for clients, seconds after which to try again, and message, if not the exception's own.
 _PROBLEMS: list[tuple[type[BaseException], int, str, int | None, str]] = [
-    (LogUnsureError, 504, "LogWriteError", 1,  # not 503, which clients may retry for any request
+    (tickets.LogUnsureError, 504, "LogWriteError", 1,  # not 503, which clients may retry for any request
      f"the database went away, and it is not known yet whether this happened; {_AGAIN}"),
-    (LogWriteError, 503, "LogWriteError", 1, f"the log cannot be written, and nothing of this happened; {_AGAIN}"),
-    (OwnedError, 503, "OwnedError", 2, "this decider is open in {.owner}; ask there, or try again"),
-    (UnreachableError, 503, "LogError", 2, "the database of this decider cannot be reached; try again"),
-    (LogError, 503, "LogError", None, "this decider's file cannot be used; the service's log says why"),
+    (tickets.LogWriteError, 503, "LogWriteError", 1,
+     f"the log cannot be written, and nothing of this happened; {_AGAIN}"),
+    (tickets.OwnedError, 503, "OwnedError", 2, "this decider is open in {.owner}; ask there, or try again"),
+    (tickets.UnreachableError, 503, "LogError", 2, "the database of this decider cannot be reached; try again"),
+    (tickets.LogError, 503, "LogError", None, "this decider's file cannot be used; the service's log says why"),
     (MemoryBudgetError, 409, "ValueError", None, ""),
     (UnicodeError, 422, "ValueError", None, "the request has text that is no Unicode: half of a pair of surrogates"),
-    (UnknownTicketError, 404, "ValueError", None, ""),
-    (TicketConflictError, 409, "ValueError", None, ""),
+    (tickets.UnknownTicketError, 404, "ValueError", None, ""),
+    (tickets.TicketConflictError, 409, "ValueError", None, ""),
     (ValueError, 422, "ValueError", None, ""),
     (RecursionError, 422, "ValueError", None, "the request is nested too deep"),
     (BaseException, 500, "RuntimeError", None, "something went wrong inside; what the server logged says what"),
@@ -143,16 +123,17 @@ def problem_of(error: BaseException) -> Problem:
     if isinstance(error, HTTPException):
         is_missing = error.status_code == HTTPStatus.NOT_FOUND
         message = "there is nothing at this address; /api lists what there is" if is_missing else str(error.detail)
-        return Problem(error.status_code, message, headers=error.headers)
+        problem = Problem(error.status_code, message)
+        problem.headers |= error.headers or {}
+        return problem
     _, status, name, retry_after, message = next(known for known in _PROBLEMS if isinstance(error, known[0]))
-    if isinstance(error, AdvisedError):
-        return Problem(status, error.worded(_as_request), remedy=vars(error))
-    return Problem(status, message.format(error) if message else str(error), name, retry_after)
-
-
-def _as_request(verb: str, arguments: dict[str, Any]) -> str:
-    route = "classes" if verb == "add_class" else verb
-    return f"POST …/{route} {json.dumps(arguments, ensure_ascii=False)}"
+    problem = Problem(status, message.format(error) if message else str(error), name, retry_after)
+    if isinstance(error, tickets.AdvisedError):
+        routes, problem.remedy = {"add_class": "classes"}, vars(error)
+        problem.detail = error.worded(
+            lambda verb, given: f"POST …/{routes.get(verb, verb)} {json.dumps(given, ensure_ascii=False)}"
+        )
+    return problem
 
 
 # Routes.
@@ -161,10 +142,9 @@ def _as_request(verb: str, arguments: dict[str, Any]) -> str:
 class Route(routing.Route):
     """A route; `work` returns its response, or a value that becomes JSON, perhaps as a coroutine.
 
-    `role` is the role that a caller needs; without one any token will do, or none where the path is public.
-    `is_everywhere` is whether it needs that in every namespace, not only in that of the path. `cost` is how much it
-    counts for the caller's rate, if it needs a role; 0 if `work` charges it. `body` and `result` are types, `example`
-    is an example of a body.
+    `role` is the role that a caller needs, in the path's namespace or everywhere; without one any token will do, or
+    none where the path is public. `cost` is how much a role counts for the caller's rate; 0 if `work` charges it.
+    `body`, `result` and `example` are for the documentation.
     """
 
     def __init__(
@@ -212,13 +192,11 @@ def json_response(value: Any, status: int = 200) -> Response:
 
 def files_of(folder: Path) -> Callable[[Request], Response]:
     """Return the work of a route for the files of a folder, which are read once; only these are served."""
-    found = {
-        path.relative_to(folder).as_posix(): Response(
-            path.read_bytes(), media_type=_MEDIA_TYPES.get(path.suffix, "text/plain")
-        )
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    found: dict[str, Response] = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            media_type = _MEDIA_TYPES.get(path.suffix, "text/plain")
+            found[path.relative_to(folder).as_posix()] = Response(path.read_bytes(), media_type=media_type)
 
     def work(request: Request) -> Response:
         path = request.path_params["path"]
@@ -229,13 +207,8 @@ def files_of(folder: Path) -> Callable[[Request], Response]:
     return work
 
 
-class Allowance:
-    """Rate limit for each caller, with a burst of one second; a rate of 0 is no limit.
-
-    >>> allowance = Allowance(2.0, clock=lambda: 0.0)
-    >>> allowance.take("shop"), allowance.take("shop"), allowance.take("shop")
-    (0.0, 0.0, 0.5)
-    """
+class _Allowance:
+    """Rate limit for each caller, with a burst of one second; a rate of 0 is no limit."""
 
     def __init__(self, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._clock = float(per_second), clock
@@ -261,14 +234,13 @@ class Allowance:
 class Gate:
     """An ASGI application behind the checks of every request, of which it answers all errors.
 
-    A request's state has its `body`, its `caller` (None if unknown), its `address`, and the name of its `token`.
-    Without `tokens` none is needed. `name` is the server's in messages, `rate` the maximum of guesses and feedback per
-    second of one caller, 0 for no limit.
+    A request's state has its `body`, `caller` (None if unknown), `address`, and the name of its `token`. `name` is the
+    server's in messages, `rate` the maximum of guesses and feedback per second of one caller, 0 for no limit.
     """
 
     def __init__(self, router: routing.Router, name: str, tokens: Tokens | None = None, rate: float = 0.0) -> None:
         self._router, self._name, self._tokens = router, name, tokens
-        self._allowance, self._failures = Allowance(rate), Allowance(_FAILURES_PER_SECOND)
+        self._allowance, self._failures = _Allowance(rate), _Allowance(_FAILURES_PER_SECOND)
         self._n_held = 0  # bytes of large requests in progress
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -359,7 +331,7 @@ class Gate:
             raise too_large
         body, has_more = bytearray(), True
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with asyncio.timeout(_BODY_SECONDS):
                 while has_more:
                     message = await receive()
                     if message["type"] == "http.disconnect":  # the body is incomplete, though it may look complete
@@ -371,22 +343,21 @@ class Gate:
                     if len(body) > _SMALL_BODY:
                         self._hold(state, len(body))
         except TimeoutError:
-            raise Problem(408, f"the request took longer than {BODY_SECONDS:.0f} seconds to arrive") from None
+            raise Problem(408, f"the request took longer than {_BODY_SECONDS:.0f} seconds to arrive") from None
         return bytes(body)
 
     def _hold(self, state: dict[str, Any], n_bytes: int) -> None:
         """Count the bytes of a large request, or raise Problem if all of them together are too many."""
         n_others = self._n_held - state.get("held", 0)
-        if n_others + n_bytes > MOST_BYTES_HELD:
+        if n_others + n_bytes > _MOST_BYTES_HELD:
             raise Problem(503, "there are too many large requests; send less at once, or later", "BusyError", 1)
         self._n_held, state["held"] = n_others + n_bytes, n_bytes
 
 
 def _check_single(headers: list[tuple[bytes, bytes]]) -> None:
-    counts = Counter(name for name, _ in headers)
-    for name in _SINGLE_HEADERS:
-        if counts[name] > 1:
-            raise Problem(400, f"the header {name.decode()} must be given once; it is there {counts[name]} times")
+    for name, count in Counter(name for name, _ in headers).items():
+        if count > 1 and name in _SINGLE_HEADERS:
+            raise Problem(400, f"the header {name.decode()} must be given once; it is there {count} times")
 
 
 def _check_own_page(headers: Mapping[bytes, str], server: str) -> None:

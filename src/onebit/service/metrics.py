@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -25,23 +25,18 @@ _COUNTS = {
 
 
 class Metrics(Collector):
-    """Counters of `requests` by verb and status, their `seconds` by verb, and the status of every decider."""
+    """Counters of `requests`, their `seconds`, and the status of every decider; `text` is all of that."""
 
     def __init__(self, workers: WorkerPool) -> None:
-        self._workers, self._registry = workers, CollectorRegistry()
-        requests = Counter(
-            "onebit_requests", "Requests, by verb and status.", ["verb", "status"], registry=self._registry
-        )
+        registry = CollectorRegistry()
+        requests = Counter("onebit_requests", "Requests, by verb and status.", ["verb", "status"], registry=registry)
         seconds = Histogram(
-            "onebit_request_seconds", "How long requests took.", ["verb"], buckets=_SECONDS, registry=self._registry
+            "onebit_request_seconds", "How long requests took.", ["verb"], buckets=_SECONDS, registry=registry
         )
+        registry.register(self)
         # Cached: the lookup by labels takes longer than counting.
         self.requests, self.seconds = cache(requests.labels), cache(seconds.labels)
-        self._registry.register(self)
-
-    def text(self) -> bytes:
-        """Return all metrics in the Prometheus text format."""
-        return generate_latest(self._registry)
+        self._workers, self.text = workers, partial(generate_latest, registry)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the status of every decider; busy ones are waited for a second in total."""

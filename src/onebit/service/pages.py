@@ -1,7 +1,6 @@
 """Data of the web pages: what they poll, computed once for all viewers of a decider, and tickets as text.
 
-What is polled never reads the whole log: the learning curve is part of the state, and each of the last events is read
-once. Nothing is computed while no page is open.
+What is polled never reads the whole log: the learning curve is part of the state, each of the last events is read once.
 """
 
 import asyncio
@@ -56,18 +55,9 @@ class Watch:
     def _look(self, decider: Decider) -> bytes:
         summary, status = calls.plain(report(decider, self._recent)), calls.status(decider)
         status |= {"n_classes": len(status.pop("classes")), "learner": f"{status['learner']:.{_LEARNER_LETTERS}}"}
-        ranked = sorted(summary["by_class"], key=lambda each: -each["guessed"])
-        summary["by_class"] = ranked[:_MOST_SHOWN]
-        settings = decider.settings
-        frame = {
-            "status": status,
-            "report": summary,
-            "course": decider.course(),
-            "weights": decider.kernel_weights(),
-            "deadline": settings.deadline,
-            "silence": settings.silence,
-            "exploration_floor": settings.exploration_floor,
-        }
+        summary["by_class"] = sorted(summary["by_class"], key=lambda each: -each["guessed"])[:_MOST_SHOWN]
+        frame = {"status": status, "report": summary, "course": decider.course(), "weights": decider.kernel_weights()}
+        frame |= {name: getattr(decider.settings, name) for name in ("deadline", "silence", "exploration_floor")}
         return json.dumps(frame, allow_nan=False, default=str).encode()
 
 
@@ -117,7 +107,7 @@ def open_tickets(decider: Decider, older_than: str | None = None, limit: _ListLi
     listed = []
     for ticket in found[:limit]:
         asked = next((event for event in decider.look_up(ticket) if event.kind == Kind.GUESSED), None)
-        record = shown_record(None if asked is None else asked.body["record"], _LISTED_VALUES, _LISTED_LETTERS)
+        record = _shown_record(None if asked is None else asked.body["record"], _LISTED_VALUES, _LISTED_LETTERS)
         listed.append({**calls.ticket_result(ticket), "record": record})
     return {"tickets": listed, "has_more": len(found) > limit}
 
@@ -129,7 +119,7 @@ def one_ticket(decider: Decider, id: str = "") -> dict[str, Any]:
     if asked is None:
         raise Problem(404, f"there is no ticket {id!r:.80}, nor a request with that key, or it was compacted away")
     body, classes, last = asked.body, decider.classes, events[-1]
-    states: dict[str, str] = {Kind.GUESSED: "open", Kind.CLOSED: "silent"}
+    unanswered: dict[str, str] = {Kind.GUESSED: "open", Kind.CLOSED: "silent"}
     answered = {True: "right", False: "wrong", None: "withdrawn"}
     return {
         "id": asked.ticket,
@@ -139,20 +129,16 @@ def one_ticket(decider: Decider, id: str = "") -> dict[str, Any]:
         "propensity": body["propensity"],
         "is_explored": body["label"] != body["wanted"],
         "among": None if body["among"] is None else [classes[i] for i in body["among"]][:_SHOWN_VALUES],
-        "record": shown_record(body["record"], _SHOWN_VALUES, _SHOWN_LETTERS),
-        "state": states[last.kind] if last.kind in states else answered[last.body["correct"]],
+        "record": _shown_record(body["record"], _SHOWN_VALUES, _SHOWN_LETTERS),
+        "state": unanswered.get(last.kind) or answered[last.body["correct"]],
         "history": [
             {"time": event.time, "kind": str(event.kind), "correct": event.body.get("correct")} for event in events
         ],
     }
 
 
-def shown_record(record: Any, most: int, longest: int) -> dict[str, Any]:
-    """Return the first values of a record as pairs of short strings, and the number of the others.
-
-    >>> shown_record({"subject": "lost", "sent": {"$date": "2026-11-16"}, "tags": ["a", "b"], "zip": None}, 3, 160)
-    {'values': [['subject', 'lost'], ['sent', '2026-11-16'], ['tags', 'a, b']], 'n_more': 1}
-    """
+def _shown_record(record: Any, most: int, longest: int) -> dict[str, Any]:
+    """Return the first values of a record as pairs of short strings, and the number of the others."""
     if isinstance(record, dict) and set(record) == {"$mapping"}:
         pairs = [(str(name), value) for name, value in record["$mapping"]]
     elif isinstance(record, dict):
@@ -164,19 +150,13 @@ def shown_record(record: Any, most: int, longest: int) -> dict[str, Any]:
 
 
 def _text_of(value: Any) -> str:
-    if isinstance(value, str):
-        return value
     if value is None or value == []:
         return "—"
-    if isinstance(value, dict) and len(value) == 1:
-        ((kind, held),) = value.items()
-        if kind in ("$date", "$datetime", "$float"):
-            return str(held)
-        if kind == "$set":
-            return _text_of(held)
+    if isinstance(value, dict) and value.keys() & {"$date", "$datetime", "$float", "$set"} and len(value) == 1:
+        return _text_of(*value.values())
     if isinstance(value, list) and not any(isinstance(item, (dict, list)) for item in value):
         return ", ".join(map(_text_of, value))
-    return json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _cut(text: str, longest: int) -> str:

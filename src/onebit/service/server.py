@@ -1,8 +1,7 @@
 """The server of ``onebit serve`` and the playground: limits on connections that uvicorn lacks, process and log.
 
-Limited are the number of connections, invalid HTTP, large or slow headers, and unread responses. Without that, many
-slow connections could use up the process's file descriptors, which the deciders need too. Half of the descriptors are
-for connections, the others for logs and the database.
+Many slow connections could use up the process's file descriptors, which the deciders need too. Half of them are for
+connections, the others for logs and the database.
 """
 
 import asyncio
@@ -51,11 +50,7 @@ class Connections:
     """Counts connections and enforces the limits.
 
     The last quarter of all connections is reserved for known addresses: those with a successful request in the last ten
-    minutes, with a valid token where one is required. An IPv6 /64 network counts as one address.
-
-    >>> limits = Connections(4, 2)
-    >>> [limits.take(address) is None for address in ("192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3")]
-    [True, True, False, True, False]
+    minutes, with a valid token where one is required.
     """
 
     def __init__(self, most: int, most_of_address: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -114,11 +109,7 @@ def connection_limits(most: int | None, most_of_address: int | None, n_files: in
 
 
 def _counted_as(host: str) -> str:
-    """Return the address or network under which an address is counted.
-
-    >>> _counted_as("192.0.2.7"), _counted_as("::ffff:192.0.2.7"), _counted_as("2001:db8:1:2:3::6"), _counted_as("::1")
-    ('192.0.2.7', '192.0.2.7', '2001:db8:1:2::', '::1')
-    """
+    """Return the address under which one is counted: an IPv6 /64 network counts as one."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:  # not an IP socket
@@ -285,10 +276,7 @@ def raise_file_limit() -> int:
 
 
 def set_up_process() -> None:
-    """Shorten the thread switch interval, and exclude imported modules from garbage collection.
-
-    A full collection would block all requests for a tenth of a second.
-    """
+    """Let threads switch sooner, and exempt modules from garbage collection, which would block requests for 0.1 s."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.collect()
     gc.freeze()

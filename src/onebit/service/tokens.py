@@ -1,7 +1,6 @@
 """Bearer tokens with roles and namespaces, of which the file stores only hashes; and which names are allowed."""
 
 import hmac
-import os
 import re
 import secrets
 import time
@@ -29,15 +28,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def check_name(what: str, name: Any) -> str:
-    """Return a valid name, or raise ValueError.
-
-    >>> check_name("namespace", "shop-2")
-    'shop-2'
-    >>> check_name("namespace", "../shop")
-    Traceback (most recent call last):
-        ...
-    ValueError: namespace must be 1 to 64 small letters, digits, _ and -, the first a letter or digit; got '../shop'
-    """
+    """Return a valid name, or raise ValueError."""
     if not isinstance(name, str) or not _is_name(name):
         raise ValueError(
             f"{what} must be 1 to 64 small letters, digits, _ and -, the first a letter or digit; got {name!r:.80}"
@@ -81,17 +72,8 @@ ANYBODY = Token("anybody on this machine", list(ROLES), [EVERYWHERE])
 """The caller where no tokens are required."""
 
 
-def expiry(text: str, now: datetime) -> datetime:
-    """Parse the expiry of a token: minutes, hours, days or weeks from now, or a date (its start in UTC).
-
-    >>> now = datetime(2026, 11, 17, 12, tzinfo=UTC)
-    >>> expiry("90d", now).isoformat(), expiry("2027-01-01", now).isoformat()
-    ('2027-02-15T12:00:00+00:00', '2027-01-01T00:00:00+00:00')
-    >>> expiry("soon", now)
-    Traceback (most recent call last):
-        ...
-    ValueError: expires must be such as 30m, 12h, 90d or 8w, or a date such as 2027-12-31; got 'soon'
-    """
+def _expiry(text: str, now: datetime) -> datetime:
+    """Parse the expiry of a token: minutes, hours, days or weeks from now, or a date (its start in UTC)."""
     span = _is_span(text)
     try:
         ends = now + timedelta(**{_UNITS[span[2]]: int(span[1])}) if span else datetime.fromisoformat(text)
@@ -108,10 +90,10 @@ def expiry(text: str, now: datetime) -> datetime:
 def add_token(
     folder: Path, name: str, roles: Iterable[str], namespaces: Iterable[str], expires: str | None = None
 ) -> str:
-    """Create a token and return it; ``"*"`` is every namespace, and `expires` has the syntax of `expiry`."""
+    """Create a token and return it; ``"*"`` is every namespace. It expires in 30m, 12h, 90d or 8w, or at a date."""
     check_name("name", name)
     now = datetime.now(UTC)
-    ends = None if expires is None else expiry(expires, now).replace(microsecond=0)
+    ends = None if expires is None else _expiry(expires, now).replace(microsecond=0)
     wanted, spaces = sorted(set(roles)), sorted(set(namespaces))
     for role in wanted:
         if role not in ROLES:
@@ -160,13 +142,14 @@ def _changing(folder: Path) -> Iterator[list[Token]]:
     """Context to change the tokens under a file lock, so that concurrent changes are not lost."""
     lock = folder / f"{FILE}.lock"
     with claimed(lock):
-        before = os.umask(0o077)  # names and roles are private, though hashes reveal nothing
         try:
             known = read_tokens(folder)
             yield known
-            replace_file(folder / FILE, msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n")
+            content = msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n"
+            replace_file(
+                folder / FILE, content, mode=0o600
+            )  # names and roles are private, though hashes reveal nothing
         finally:
-            os.umask(before)
             lock.unlink(missing_ok=True)
 
 

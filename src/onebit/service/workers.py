@@ -2,21 +2,21 @@
 
 A worker takes all queued requests of its decider, executes them, waits for the disk once, and then answers them. So
 many callers share one commit, and a slow decider delays only its own callers. If several services share a database,
-each decider is open in one of them. The others check every `LOOK_SECONDS` whether it is free, and the first one takes
+each decider is open in one of them. The others check every `_LOOK_SECONDS` whether it is free, and the first one takes
 it over.
 """
 
 import asyncio
-import contextvars
 import logging
 import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from onebit.decider.decider import Decider
 from onebit.decider.log import Batch
@@ -29,12 +29,12 @@ from onebit.service.gate import Problem, busy, problem_of
 from onebit.service.tokens import check_name
 
 MOST_DECIDERS = 200  # maximum number of deciders; each has a thread and a file
-MOST_WAITING = 10_000  # maximum number of queued requests for one decider
-MOST_BYTES_WAITING = 64 << 20  # maximum bytes of all queued requests; parsed, they take several times as much
-MOST_BYTES_FOR_ONE = 16 << 20
+_MOST_WAITING = 10_000  # maximum number of queued requests for one decider
+_MOST_BYTES_WAITING = 64 << 20  # maximum bytes of all queued requests; parsed, they take several times as much
+_MOST_BYTES_FOR_ONE = 16 << 20
 """Maximum bytes of requests queued for one decider, so that one that replays does not block others."""
-MOST_READERS = 4  # maximum number of concurrent reads of one decider
-LOOK_SECONDS = 2.0  # interval at which a service checks for free deciders
+_MOST_READERS = 4  # maximum number of concurrent reads of one decider
+_LOOK_SECONDS = 2.0  # interval at which a service checks for free deciders
 _OPENING_SECONDS = 1.0  # how long a stopping service waits for deciders that are being opened
 _MOST_TOGETHER = 500  # requests between two commits
 _GLANCE_SECONDS = 0.05  # interval at which a worker that waits for the compiler sees whether the service stops
@@ -47,14 +47,14 @@ _STOPPING = "the service is stopping"
 _LOG = logging.getLogger("onebit.serve")
 
 
-class _Job(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Job:
     call: Callable[[Decider], Any]
     answer: "asyncio.Future[Any]"
     begun: threading.Lock  # acquired once: by the thread when it starts the job, or by the request when it is cancelled
-
-
-_Outcome = tuple[Any, BaseException | None, list[Batch]]
-"""The result of a call, its error, and the batches in which its events are written."""
+    value: Any = None
+    error: BaseException | None = None
+    batches: Sequence[Batch] = ()  # in which its events are written
 
 
 class DeciderWorker:
@@ -68,7 +68,7 @@ class DeciderWorker:
         self.ready = threading.Event()  # set when compilation is done as well
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._n_bytes = 0  # bytes of requests queued here; accessed only by the event loop
-        self._reading = threading.BoundedSemaphore(MOST_READERS)
+        self._reading = threading.BoundedSemaphore(_MOST_READERS)
         self._queueing = threading.Lock()
         self._is_closed = False
         self._status: Status | None = None
@@ -92,12 +92,12 @@ class DeciderWorker:
         """
         self.open_decider()
         full = ""
-        if self._queue.qsize() >= MOST_WAITING:
-            full = f"{MOST_WAITING} requests are in line for {self.title}"
-        elif self._n_bytes + n_bytes > MOST_BYTES_FOR_ONE:
-            full = f"requests of {MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}"
-        elif self._pool.n_bytes + n_bytes > MOST_BYTES_WAITING:
-            full = f"requests of {MOST_BYTES_WAITING >> 20} MB are in line"
+        if self._queue.qsize() >= _MOST_WAITING:
+            full = f"{_MOST_WAITING} requests are in line for {self.title}"
+        elif self._n_bytes + n_bytes > _MOST_BYTES_FOR_ONE:
+            full = f"requests of {_MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}"
+        elif self._pool.n_bytes + n_bytes > _MOST_BYTES_WAITING:
+            full = f"requests of {_MOST_BYTES_WAITING >> 20} MB are in line"
         if full:
             raise busy(full)
         job = _Job(call, asyncio.get_running_loop().create_future(), threading.Lock())
@@ -122,7 +122,7 @@ class DeciderWorker:
         """Return the result of a read-only call, concurrently with the queue."""
         decider = self.open_decider()
         if not self._reading.acquire(blocking=False):
-            raise busy(f"{MOST_READERS} reports of {self.title} are being made")
+            raise busy(f"{_MOST_READERS} reports of {self.title} are being made")
         try:
             return await asyncio.to_thread(call, decider)
         except ValueError:
@@ -147,15 +147,11 @@ class DeciderWorker:
         return self._status, found is None
 
     def stop(self) -> None:
-        """Let the thread end after all queued requests; `join` waits for it."""
+        """Let the thread end after all queued requests."""
         with self._queueing:
             if not self._is_closed:
                 self._is_closed = True
                 self._queue.put(None)
-
-    def join(self) -> None:
-        """Wait until the decider is closed."""
-        self.threads[0].join()
 
     # Run by the thread.
 
@@ -198,13 +194,13 @@ class DeciderWorker:
             extra, began = {"decider": self.title}, time.monotonic()
             _LOG.info("compiling what its first guess needs", extra=extra)
             try:
-                decider.warm_up()
+                with self._pool.budget.shared_by(self.title, beside=BASE_BYTES):
+                    decider.warm_up()
                 _LOG.info("is ready: compiled in %.1f seconds", time.monotonic() - began, extra=extra)
             except Exception as error:  # guesses may still work; otherwise the first caller gets the error
                 _LOG.warning("cannot be compiled in advance: %s", error, extra=extra)
 
-        within_budget, name = contextvars.copy_context().run, f"onebit {self.title} compiler"
-        compiler = threading.Thread(target=within_budget, args=(compile_,), name=name, daemon=True)
+        compiler = threading.Thread(target=compile_, name=f"onebit {self.title} compiler", daemon=True)
         if not self._pool.stopping.is_set():
             self.threads.append(compiler)
             compiler.start()
@@ -219,7 +215,9 @@ class DeciderWorker:
                 if is_compiled:
                     self._do(decider, jobs)
                 else:
-                    self._deliver(jobs, [(None, busy(_STOPPING), []) for _ in jobs])
+                    for job in jobs:
+                        job.error = busy(_STOPPING)
+                self._deliver(jobs)
         finally:
             try:
                 with self._pool.closing:
@@ -241,35 +239,33 @@ class DeciderWorker:
         return jobs
 
     def _do(self, decider: Decider, jobs: list[_Job]) -> None:
-        outcomes: list[_Outcome] = []
         try:
             with decider.batch() as batches:
                 for job in jobs:
                     n_before = max(len(batches) - 1, 0)
-                    value, failed = None, None
                     if job.begun.acquire(blocking=False):  # else the request was cancelled
                         try:
-                            value = job.call(decider)
+                            job.value = job.call(decider)
                         except Exception as error:
-                            failed = error
-                    outcomes.append((value, failed, batches[n_before:]))
+                            job.error = error
+                    job.batches = batches[n_before:]
         except Exception as error:
             _LOG.error("cannot be written", extra={"decider": self.title}, exc_info=error)
             if not isinstance(error, LogWriteError):  # a bug: nothing counts as written, and the thread goes on
-                outcomes = [(None, error, [])] * len(jobs)
+                for job in jobs:
+                    job.error = error
         self._pool.budget.settle(self.title, decider.n_bytes())
-        self._deliver(jobs, outcomes)
 
-    def _deliver(self, jobs: list[_Job], outcomes: list[_Outcome]) -> None:
+    def _deliver(self, jobs: list[_Job]) -> None:
         """Set the results of jobs, in the event loop."""
 
         def hand_over() -> None:
-            for job, (value, failed, batches) in zip(jobs, outcomes, strict=True):
-                error = failed or next((batch.error for batch in batches if batch.error is not None), None)
+            for job in jobs:
+                error = job.error or next((batch.error for batch in job.batches if batch.error is not None), None)
                 if job.answer.done():  # cancelled
                     continue
                 if error is None:
-                    job.answer.set_result(value)
+                    job.answer.set_result(job.value)
                 else:
                     job.answer.set_exception(error)
 
@@ -309,7 +305,6 @@ class WorkerPool:
         self.stopping = threading.Event()  # set when the service stops: nothing is compiled or begun any more
         self._workers: dict[tuple[str, str], DeciderWorker] = {}
         self._creating = threading.Lock()
-        self._left_alone: set[str] = set()
         self._has_looked = False
         self._asking, self._asked = asyncio.Lock(), -math.inf
         self._trouble: LogError | None = None
@@ -352,7 +347,7 @@ class WorkerPool:
             if trouble != last:  # log changes only
                 _LOG.warning("%s", trouble or "the database can be reached again")
             last = trouble
-            if self.stopping.wait(LOOK_SECONDS):
+            if self.stopping.wait(_LOOK_SECONDS):
                 return
 
     def look(self) -> None:
@@ -364,8 +359,7 @@ class WorkerPool:
                 try:
                     key = check_name("namespace", namespace), check_name("name", name)
                 except ValueError as error:
-                    if title not in self._left_alone:
-                        self._left_alone.add(title)
+                    if not self._has_looked:
                         _LOG.warning("%s is left alone: %s", title, error)
                     continue
                 worker = self._workers.get(key)
@@ -377,11 +371,9 @@ class WorkerPool:
 
     def get(self, namespace: str, name: str) -> DeciderWorker:
         """Return the worker of a decider, or raise Problem if there is none."""
-        worker = self._workers.get((namespace, name))
+        worker, title = self._workers.get((namespace, name)), f"{namespace}/{name}"
         if worker is None:
-            raise Problem(
-                404, f"there is no decider {namespace}/{name}; PUT /v1/{namespace}/{name} makes one", "LogError"
-            )
+            raise Problem(404, f"there is no decider {title}; PUT /v1/{title} makes one", "LogError")
         return worker
 
     async def find(self, namespace: str, name: str) -> DeciderWorker:
@@ -416,8 +408,8 @@ class WorkerPool:
         # Only its own caller waits for one that a request creates.
         waiting = [each for each in list(self._workers.values()) if not each.is_new and not each.ready.is_set()]
         n_compiling = sum(worker.opened.is_set() for worker in waiting)
-        what = f"{len(waiting) - n_compiling} deciders are being opened, {n_compiling} are being compiled"
-        return what if waiting else ""
+        n_opening = len(waiting) - n_compiling
+        return f"{n_opening} deciders are being opened, {n_compiling} are being compiled" if waiting else ""
 
     def create(self, namespace: str, name: str, settings: dict[str, Any]) -> bool:
         """Create a decider and wait until it is ready; return whether it is new. An existing one must match."""
@@ -450,7 +442,7 @@ class WorkerPool:
         worker = DeciderWorker(self, title, settings)
         worker.opened.wait()
         if worker.fault is not None:
-            worker.join()
+            worker.threads[0].join()
             raise worker.fault
         self._workers[namespace, name] = worker
         return worker, before is None
@@ -472,6 +464,6 @@ class WorkerPool:
         end = time.monotonic() + _OPENING_SECONDS
         for worker in workers:
             if worker.opened.wait(max(0.0, end - time.monotonic())):
-                worker.join()
+                worker.threads[0].join()
             else:
                 _LOG.warning("is left while it is being opened", extra={"decider": worker.title})
