@@ -112,7 +112,7 @@ _PROBLEMS: list[tuple[type[BaseException], int, str, int | None, str]] = [
     (tickets.TicketConflictError, 409, "ValueError", None, ""),
     (ValueError, 422, "ValueError", None, ""),
     (RecursionError, 422, "ValueError", None, "the request is nested too deep"),
-    (BaseException, 500, "RuntimeError", None, "something went wrong inside; what the server logged says what"),
+    (BaseException, 500, "RuntimeError", None, "something went wrong inside; the log of the server says what"),
 ]  # fmt: skip
 
 
