@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, Self
 import uvicorn
 
 from onebit.service.app import Service
-from onebit.service.connections import Connections, guard
-from onebit.service.server import Server
+from onebit.service.server import Connections, Server
 
 LIGHT: dict[str, Any] = {"classes": ["a", "b", "c"], "learner": "BanditPerceptron"}
 DESK = "/v1/shop/routing"
@@ -129,7 +128,7 @@ def running_here(
 ) -> Iterator[tuple[str, Server]]:
     """Run a server in a thread; settings are uvicorn's."""
     config = uvicorn.Config(app, log_config=None, ws="none", timeout_keep_alive=1, **settings)
-    server, listening = Server(guard(config, places or Connections(1_000, 250)), on_stop), socket.socket()
+    server, listening = Server(config, places or Connections(1_000, 250), on_stop), socket.socket()
     listening.bind(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()

@@ -13,8 +13,8 @@ import yaml
 
 from onebit.cli.serve import PASSWORD_FILE_VARIABLE
 from onebit.service.app import MOST_THREADS
-from onebit.service.connections import MOST_CONNECTIONS
-from onebit.service.pool import MOST_DECIDERS
+from onebit.service.server import MOST_CONNECTIONS
+from onebit.service.workers import MOST_DECIDERS
 
 ROOT = Path(__file__).parent.parent
 

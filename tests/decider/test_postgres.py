@@ -462,7 +462,7 @@ def test_services_share_a_database(
     pytest.importorskip("starlette")
     from served import Served
 
-    monkeypatch.setattr("onebit.service.pool.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("onebit.service.workers._LOOK_SECONDS", 0.05)
     # A service has a session for each decider of its database, so that those of other tests could be too many.
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute("CREATE DATABASE services")

@@ -22,7 +22,7 @@ from onebit.decider.logged_rounds import read_decider
 from onebit.decider.sqlite import Mark, MarkFile, OwnerFile
 from onebit.decider.tickets import Kind, LogError, LostEventsError, LostJournalWarning, OwnedError
 from onebit.files import make_folder
-from onebit.service.pool import Folder, WorkerPool
+from onebit.service.workers import WorkerPool
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_a_service_goes_on_with_a_file_whose_loss_was_accepted(tmp_path: Path) -
     backup = path.read_bytes()
     begun(path).close()
     path.write_bytes(backup)
-    desks = WorkerPool(Folder(tmp_path))
+    desks = WorkerPool(tmp_path)
     try:
         desks.open_all()
         desk = desks.get("shop", "routing")
@@ -397,7 +397,7 @@ def test_new_folders_survive_a_loss_of_power(tmp_path: Path, monkeypatch: pytest
     for _ in range(2):
         make_folder(tmp_path / "one" / "two")
     assert sorted(synced) == [tmp_path, tmp_path / "one"]
-    Folder(tmp_path / "served").open("shop/routing", {"classes": 2}).close()
+    WorkerPool(tmp_path / "served").open("shop/routing", {"classes": 2}).close()
     assert {tmp_path, tmp_path / "served"} <= set(synced)
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from onebit.playground import scenes
 from onebit.playground.scenes import (
-    MOST_CLASSES,
-    MOST_COLUMNS,
+    _MOST_CLASSES,
+    _MOST_COLUMNS,
     SCENES,
-    flat_picture,
+    _flat_picture,
+    _widest_picture,
     make_scene,
     scene_from_table,
-    widest_picture,
 )
 from onebit.playground.session import Session
 from onebit.streams import child_reader
@@ -39,15 +39,18 @@ def test_every_scene_is_shown_in_its_picture(name: str) -> None:
 
 def test_flat_rows_are_the_plane_itself() -> None:
     X = np.array([[1.0, 2.0, 0.7], [-3.0, 0.5, 0.7]])
-    picture = flat_picture(X, "")
+    picture = _flat_picture(X, "")
     assert picture.rows(picture.places(X)) == pytest.approx(X)
+    picture = _flat_picture(np.array([[3.0, 4.0, 1.0], [-3.0, 0.0, 1.0]]), "the two columns")
+    assert picture.places(np.array([[3.0, 4.0, 1.0]])).tolist() == [[3.0, 4.0]]
+    assert picture.rows(np.array([[3.0, 4.0]])).tolist() == [[3.0, 4.0, 1.0]]
 
 
 def test_wide_rows_are_projected_along_what_varies_most() -> None:
     generator = np.random.default_rng(0)
     hidden = generator.normal(size=(200, 2))
     X = np.column_stack([hidden @ generator.normal(size=(2, 6)), np.ones(200)])
-    picture = widest_picture(X)
+    picture = _widest_picture(X)
     assert picture.rows(picture.places(X)) == pytest.approx(X)  # two dimensions were all there was
     assert "100%" in picture.caption
     assert picture.grid(8).shape == (64, 7)
@@ -81,7 +84,11 @@ def test_a_table_is_read_standardised_and_shuffled() -> None:
             b"\n".join([b",".join([b"%d" % (i + r) for i in range(1001)] + [b"uv"[r:]]) for r in (0, 1)] * 2),
             "1001",
         ),
-        ("x.csv", "\n".join(["a,class", *(f"{i % 9},c{i // 2}" for i in range(60))]).encode(), f"takes {MOST_CLASSES}"),
+        (
+            "x.csv",
+            "\n".join(["a,class", *(f"{i % 9},c{i // 2}" for i in range(60))]).encode(),
+            f"takes {_MOST_CLASSES}",
+        ),
     ],
 )
 def test_a_bad_table_is_refused_in_words(name: str, text: bytes, said: str) -> None:
@@ -99,10 +106,10 @@ def test_a_table_with_too_many_columns_is_refused_by_its_first_line(monkeypatch:
 
 
 def test_columns_that_are_dropped_do_not_count() -> None:
-    header = ",".join([*(f"c{j}" for j in range(MOST_COLUMNS + 2)), "class"])
-    rows = [",".join([*(str(i * j % 7) for j in range(MOST_COLUMNS + 2)), "uvu"[i]]) for i in range(3)]
+    header = ",".join([*(f"c{j}" for j in range(_MOST_COLUMNS + 2)), "class"])
+    rows = [",".join([*(str(i * j % 7) for j in range(_MOST_COLUMNS + 2)), "uvu"[i]]) for i in range(3)]
     text = "\n".join([header, *rows]).encode()
-    assert scene_from_table("a.csv", text, seed=0, drop=["c1,c2"]).n_features > MOST_COLUMNS // 2
+    assert scene_from_table("a.csv", text, seed=0, drop=["c1,c2"]).n_features > _MOST_COLUMNS // 2
     with pytest.raises(ValueError, match="has 1001 columns"):
         scene_from_table("a.csv", text, seed=0, drop=["c1"])
 

@@ -9,14 +9,16 @@ import pytest
 import onebit
 from onebit.playground.catalogue import CATALOGUE, measure, new_learner
 from onebit.playground.scenes import (
+    _MOST_POINTS,
     DRAWN_LABELS,
-    MOST_POINTS,
     MOST_ROUNDS,
+    Point,
     make_scene,
     scene_from_table,
 )
 from onebit.playground.server import Sessions
-from onebit.playground.session import FINISHED, READY, BusyError, Session
+from onebit.playground.session import _MOST_ANSWERS, FINISHED, READY, Oracle, Session
+from onebit.service.gate import Problem
 
 LIGHT = ["perceptron", "chance"]
 
@@ -78,19 +80,19 @@ def test_opinions_are_chances_where_there_is_no_bank() -> None:
 def test_drawn_points_are_played_and_kept_within_bounds() -> None:
     session = Session(make_scene("drawn", 0), LIGHT, seed=0)
     assert session.advance(5) == 0
-    session.add_points([(-0.5, 0.5, "blue"), (0.5, -0.5, "green")])
+    session.add_points([Point(-0.5, 0.5, "blue"), Point(0.5, -0.5, "green")])
     assert session.advance(2) == 2
     frame = session.frame()
     assert [each["truth"] for each in frame["rounds"]] == [0, 2]  # new points come first, in their order
     assert frame["stream"]["points"] == [[-0.5, 0.5, 0], [0.5, -0.5, 2]]
-    for bad in ((2.0, 0.0, "blue"), (0.0, 0.0, "<b>"), (float("nan"), 0.0, "blue")):
+    for bad in (Point(2.0, 0.0, "blue"), Point(0.0, 0.0, "<b>"), Point(float("nan"), 0.0, "blue")):
         with pytest.raises(ValueError, match=r"x must|label must"):
-            session.add_points([(0.0, 0.0, "blue"), bad])
+            session.add_points([Point(0.0, 0.0, "blue"), bad])
     assert len(session.frame()["stream"]["points"]) == 2  # all or none
     with pytest.raises(ValueError, match="at most"):
-        session.add_points([(0.0, 0.0, DRAWN_LABELS[0])] * (MOST_POINTS - 1))
+        session.add_points([Point(0.0, 0.0, DRAWN_LABELS[0])] * (_MOST_POINTS - 1))
     with pytest.raises(ValueError, match="drawn"):
-        wedges_session().add_points([(0.0, 0.0, "blue")])
+        wedges_session().add_points([Point(0.0, 0.0, "blue")])
 
 
 def test_a_learner_that_would_take_gigabytes_is_refused() -> None:
@@ -110,11 +112,11 @@ def test_a_session_whose_margins_cannot_be_measured_is_played(
 
     monkeypatch.setattr("onebit.playground.session.measure", broken)
     session = wedges_session()
-    session.prepare(in_background=False)
+    session.prepare().join()
     assert session.advance(1) == 1
     assert session.frame()["learners"][0]["promise"]["says"] == "not measured: something went wrong"
     monkeypatch.setattr("onebit.playground.session.new_learner", broken)
-    session.prepare(in_background=False)
+    session.prepare().join()
     frame = session.frame()
     assert (frame["state"], "secret" in json.dumps(frame)) == ("failed", False)
     assert caplog.text.count("ArithmeticError: secret") == 2, "the terminal is told"
@@ -122,25 +124,25 @@ def test_a_session_whose_margins_cannot_be_measured_is_played(
 
 def test_points_that_join_while_others_are_measured_count(monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(make_scene("drawn", 0), ["perceptron"], seed=0)
-    session.add_points([(-0.5, 0.5, "blue"), (0.5, 0.5, "green")])
+    session.add_points([Point(-0.5, 0.5, "blue"), Point(0.5, 0.5, "green")])
     seen: list[int] = []
 
     def joined(X: np.ndarray, *args: object, **named: object) -> None:
         seen.append(len(X))
         if len(seen) == 1:
-            session.add_points([(0.5, -0.5, "green")])
+            session.add_points([Point(0.5, -0.5, "green")])
 
     monkeypatch.setattr("onebit.playground.session.measure", joined)
-    session.prepare(in_background=False)
+    session.prepare().join()
     assert seen == [2, 3]
 
 
 def test_nobody_measures_for_a_session_that_is_over() -> None:
     session = wedges_session()
-    sessions: Sessions[Session] = Sessions(most=1, idle_seconds=60.0, let_go=Session.end)
+    sessions = Sessions(most=1, idle_seconds=60.0, let_go=Session.end)
     sessions.add(session)
     sessions.add(wedges_session())
-    session.prepare(in_background=False)
+    session.prepare().join()
     assert session.frame()["learners"][0]["promise"] is None
     X, y = onebit.streams.paper_strong(400, seed=1)
     assert measure(X, y, 3, is_wanted=lambda: False) is None
@@ -176,10 +178,52 @@ def test_two_threads_share_a_session_without_losing_rounds() -> None:
 
 def test_nobody_plays_while_code_is_compiled() -> None:
     session = wedges_session()
-    session.prepare(in_background=False)
+    session.prepare().join()
     frame = session.frame()
     assert frame["state"] == READY
     assert frame["learners"][0]["promise"]["says"].startswith("nothing")
     session._state = "warming up"
-    with pytest.raises(BusyError, match="once"):
+    with pytest.raises(Problem, match="once"):
         session.advance(1)
+
+
+# A person as oracle.
+
+
+def test_the_oracle_hears_only_its_person() -> None:
+    oracle = Oracle(["even", "odd"], "perceptron", seed=5)
+    first = oracle.frame()
+    assert first["sorted_as"] is None
+    assert first["guess"] in ("even", "odd")
+    assert oracle.frame() == first  # looking changes nothing
+    oracle.answer(1, correct=False)
+    with pytest.raises(Problem, match="round must be 2"):
+        oracle.answer(1, correct=True)
+    second = oracle.frame()
+    assert (second["round"], second["right"], second["answered"]) == (2, 0, 1)
+    assert second["answers"] == [{"image": first["image"], "guess": first["guess"], "correct": False}]
+    assert len(second["sorted_as"]) == len(second["shelf"]) == 40
+    json.dumps(second, allow_nan=False)
+
+
+def test_the_oracle_is_caught_on_to() -> None:
+    """Always "yes" to a: after some answers a is all it says."""
+    oracle = Oracle(["a", "b", "<script>"], "perceptron", seed=5)
+    for round in range(1, 60):
+        oracle.answer(round, correct=oracle.frame()["guess"] == "a")
+    assert sum(oracle.frame()["lately"]) >= 9
+    oracle._round = _MOST_ANSWERS + 1
+    assert oracle.frame()["state"] == FINISHED
+    with pytest.raises(ValueError, match="at most"):
+        oracle.answer(_MOST_ANSWERS + 1, correct=True)
+
+
+@pytest.mark.parametrize("names", [["one"], ["a", "a"], ["a", " "], ["a", "b" * 41], [str(i) for i in range(11)]])
+def test_the_names_of_an_oracle_are_checked(names: list[str]) -> None:
+    with pytest.raises(ValueError, match="classes must be"):
+        Oracle(names, "perceptron", seed=0)
+
+
+def test_the_oracle_needs_a_learner_that_is_not_told_labels() -> None:
+    with pytest.raises(ValueError, match="right or wrong only"):
+        Oracle(["a", "b"], "told", seed=0)

@@ -1,6 +1,8 @@
 """The service: what it answers, to whom, and that nothing that is sent to it breaks it."""
 
+import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,8 @@ from onebit.cli.serve import PASSWORD_FILE_VARIABLE, _database
 from onebit.decider.calls import own_learner
 from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.decider import Decider
-from onebit.service.gate import Allowance
+from onebit.service.app import ROUTES, _api_page, _document
+from onebit.service.gate import _Allowance
 from onebit.service.tokens import add_token, read_tokens
 from served import DESK, LIGHT, Served, is_problem
 
@@ -315,8 +318,10 @@ def test_no_caller_asks_too_much(tmp_path: Path) -> None:
         reply = served.ask("POST", f"{DESK}/guess", [{"record": {"x": 1.0}}] * 100)
         assert is_problem(reply, 429)
         assert int(reply.headers["retry-after"]) >= 1
+    allowance = _Allowance(2.0, clock=lambda: 0.0)
+    assert [allowance.take("shop") for _ in range(3)] == [0.0, 0.0, 0.5]
     now = 0.0
-    allowance = Allowance(10.0, clock=lambda: now)
+    allowance = _Allowance(10.0, clock=lambda: now)
     assert allowance.take("a", 100) == 0.0, "more than a burst is possible, and paid for later"
     assert allowance.take("a") > 9.0
     assert allowance.take("b") == 0.0
@@ -344,7 +349,7 @@ def test_commands(tmp_path: Path) -> None:
     assert "can be reached from other machines" in refused.stderr
     made = onebit("tokens", "add", folder, "app", "--role", "play", "--role", "read", "--namespace", "shop")
     assert made.stdout.startswith("onebit_")
-    assert [each["roles"] for each in read_tokens(Path(folder))] == [["play", "read"]]
+    assert [each.roles for each in read_tokens(Path(folder))] == [["play", "read"]]
     listed = onebit("tokens", "list", folder).stdout
     assert "app" in listed
     assert made.stdout.strip() not in listed
@@ -381,3 +386,27 @@ def test_the_password_of_a_database_in_a_file(tmp_path: Path, monkeypatch: pytes
     assert os.environ["PGPASSWORD"] == "another", "there is no database"
     assert _database(url) == url
     assert os.environ["PGPASSWORD"] == "hunter2"
+
+
+# The documentation.
+
+
+def test_every_route_is_in_the_document_and_on_the_page() -> None:
+    paths, page = _document()["paths"], _api_page()
+    for route in ROUTES:
+        operation = paths[route.path.replace(":path", "")][route.method.lower()]
+        assert operation["description"] == route.description
+        assert ("requestBody" in operation) == (route.method in ("POST", "PUT"))
+        assert f"{route.method} {route.path}" in page
+    assert sum(map(len, paths.values())) == len(ROUTES)
+
+
+def test_references_lead_somewhere_and_operations_have_names_of_their_own() -> None:
+    made = _document()
+    schemas = made["components"]["schemas"]
+    assert set(re.findall(r"#/components/schemas/(\w+)", json.dumps(made))) <= schemas.keys()
+    assert schemas["Guess"]["required"] == ["record"]
+    assert not schemas["Guess"]["additionalProperties"]
+    assert schemas["TicketResult"]["required"] == ["id", "label", "propensity", "time"]
+    names = [operation["operationId"] for methods in made["paths"].values() for operation in methods.values()]
+    assert len(set(names)) == len(names)

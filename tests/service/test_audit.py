@@ -82,8 +82,8 @@ def test_the_audit_log_can_be_switched_off(tmp_path: Path) -> None:
 
 
 def test_the_audit_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.audit.LARGEST_FILE", 1_000)
-    monkeypatch.setattr("onebit.service.audit.N_FILES", 3)
+    monkeypatch.setattr("onebit.service.audit._LARGEST_FILE", 1_000)
+    monkeypatch.setattr("onebit.service.audit._N_FILES", 3)
     audit = AuditLog(tmp_path)
     for number in range(100):
         audit.note(f"t{number}", "correct", DESK, 200, "127.0.0.1")
@@ -135,7 +135,7 @@ def test_names_that_are_made_up_do_not_fill_the_audit_log(tmp_path: Path) -> Non
 def test_a_service_without_room_for_its_audit_log_does_not_start(tmp_path: Path) -> None:
     (tmp_path / "audit.jsonl").mkdir()
     with pytest.raises(OSError, match="serve with --no-audit"):
-        AuditLog(tmp_path).start()
+        AuditLog(tmp_path)
     with pytest.raises(OSError, match="serve with --no-audit"):
         serve(tmp_path, port=0, rate=0.0)
 

@@ -341,8 +341,8 @@ def test_a_large_request_that_is_refused_early_is_read_to_its_end(attacked: Atta
 
 
 def test_what_never_ends_is_let_go(attacked: Attacked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.gate.BODY_SECONDS", 0.2)
-    monkeypatch.setattr("onebit.service.connections.HEAD_SECONDS", 0.2)
+    monkeypatch.setattr("onebit.service.gate._BODY_SECONDS", 0.2)
+    monkeypatch.setattr("onebit.service.server._HEAD_SECONDS", 0.2)
     whole = attacked.post(GUESS)
     for sent in (b"", whole[:30], whole[: -len(GUESS)], whole[:-5]):
         ((status, headers, body),) = talk(attacked.url, sent)

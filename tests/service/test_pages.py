@@ -22,7 +22,7 @@ from onebit.decider.queries import kernel_weights
 from onebit.decider.state import State
 from onebit.service.app import PAGE
 from onebit.service.gate import PAGE_PARTS
-from onebit.service.pages import shown_record
+from onebit.service.pages import _shown_record
 from onebit.service.tokens import add_token
 from served import Served
 
@@ -210,13 +210,16 @@ def test_what_cannot_be_opened_is_listed_with_the_reason(tmp_path: Path) -> None
 
 
 def test_records_are_shown_as_texts_of_a_bounded_length() -> None:
-    assert shown_record([1, 2.5, True, None], 9, 9)["values"] == [["0", "1"], ["1", "2.5"], ["2", "true"], ["3", "—"]]
+    assert _shown_record([1, 2.5, True, None], 9, 9)["values"] == [["0", "1"], ["1", "2.5"], ["2", "true"], ["3", "—"]]
+    record = {"subject": "lost", "sent": {"$date": "2026-11-16"}, "tags": ["a", "b"], "zip": None}
+    shown = {"values": [["subject", "lost"], ["sent", "2026-11-16"], ["tags", "a, b"]], "n_more": 1}
+    assert _shown_record(record, 3, 160) == shown
     odd = {"$mapping": [["$x", {"$set": ["a"]}], ["y", {"$float": "nan"}], ["z", {"deep": [1]}]]}
-    assert shown_record(odd, 9, 99)["values"] == [["$x", "a"], ["y", "nan"], ["z", '{"deep": [1]}']]
-    cut = shown_record({f"{i}" * 100: "x" * 10_000 for i in range(1_000)}, 12, 160)
+    assert _shown_record(odd, 9, 99)["values"] == [["$x", "a"], ["y", "nan"], ["z", '{"deep": [1]}']]
+    cut = _shown_record({f"{i}" * 100: "x" * 10_000 for i in range(1_000)}, 12, 160)
     assert (len(cut["values"]), cut["n_more"]) == (12, 988)
     assert len(json.dumps(cut, ensure_ascii=False)) < 12 * 260
-    assert shown_record(None, 9, 9) == {"values": [], "n_more": 0}
+    assert _shown_record(None, 9, 9) == {"values": [], "n_more": 0}
 
 
 # Who may look.

@@ -26,7 +26,7 @@ from onebit.decider.client import Client
 from onebit.decider.decider import Decider
 from onebit.inputs import SparseRows
 from onebit.service.app import Service
-from onebit.service.pool import Folder, WorkerPool
+from onebit.service.workers import WorkerPool
 from served import DESK, LIGHT, Served, running_here
 
 
@@ -79,7 +79,7 @@ def test_a_service_is_not_ready_while_it_compiles(
 def test_a_decider_that_is_made_is_compiled_before_the_answer_and_keeps_no_others_waiting(
     tmp_path: Path, compiler: threading.Event
 ) -> None:
-    desks = WorkerPool(Folder(tmp_path), warms=True)
+    desks = WorkerPool(tmp_path, warms=True)
     desks.open_all()
     told = {"classes": ["a", "b"], "learner": onebit.BanditPerceptron()}
     try:
@@ -123,12 +123,12 @@ def test_a_service_that_compiles_stops_at_once(tmp_path: Path, compiler: threadi
     compiler.clear()
     app, replies = Service(tmp_path, warms=True), list[int]()
     desks = app.workers
-    with running_here(app, on_stop=desks.stop_compiling) as (url, _):
+    with running_here(app, on_stop=desks.stopping.set) as (url, _):
         said = json.dumps({"record": {"x": 1.0}}).encode()
         asked = urllib.request.Request(f"{url}{DESK}/guess", said, {"content-type": "application/json"})
         waiting = threading.Thread(target=lambda: replies.append(status_of(asked)))
         desk = desks.get("shop", "routing")
-        wait_until(lambda: desk._compiler is not None and desk._compiler.is_alive())
+        wait_until(lambda: [each.is_alive() for each in desk.threads] == [True, True])
         waiting.start()
         wait_until(desk._queue.qsize)
         began = time.monotonic()
@@ -153,7 +153,7 @@ def test_a_service_that_opens_deciders_stops_at_once(tmp_path: Path, caplog: pyt
         may_open.wait(20)
         return Decider.open(*where, **told)
 
-    desks = WorkerPool(Folder(tmp_path, open_late))
+    desks = WorkerPool(tmp_path, opener=open_late)
     desks.open_all()
     began = time.monotonic()
     desks.close()

@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("starlette")
-from onebit.service.tokens import FILE, Tokens, add_token, read_tokens, remove_token
+from onebit.service.tokens import FILE, Tokens, _expiry, add_token, check_name, read_tokens, remove_token
 from served import DESK, LIGHT, Served, is_problem
 
 
@@ -41,7 +42,7 @@ def test_tokens_that_could_not_be_read_are_read_again(tmp_path: Path, monkeypatc
         raise PermissionError
 
     with monkeypatch.context() as patched:
-        patched.setattr("onebit.service.tokens._stored", refuse)
+        patched.setattr("onebit.service.tokens.read_tokens", refuse)
         tokens = Tokens(tmp_path, required=False)
         assert tokens.caller(f"bearer {token}") is None
     assert tokens.caller(f"bearer {token}") is not None, "whose rights changed, and nothing else"
@@ -92,6 +93,18 @@ def test_tokens_expire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert served.ask("GET", "/healthz", authorization=token["short"]).status == 200
 
 
+def test_when_a_token_ends() -> None:
+    now = datetime(2026, 11, 17, 12, tzinfo=UTC)
+    ends = {"90d": "2027-02-15T12:00:00+00:00", "2027-01-01": "2027-01-01T00:00:00+00:00"}
+    assert {text: _expiry(text, now).isoformat() for text in ends} == ends
+
+
+def test_names_are_safe_in_addresses_and_as_files() -> None:
+    assert check_name("namespace", "shop-2") == "shop-2"
+    with pytest.raises(ValueError, match=r"namespace must be 1 to 64 small letters, .*; got '../shop'"):
+        check_name("namespace", "../shop")
+
+
 def test_a_token_from_before_tokens_expired_still_works(tmp_path: Path) -> None:
     token = add_token(tmp_path, "app", ["play"], ["*"])
     (known,) = json.loads((tmp_path / FILE).read_bytes())
@@ -130,7 +143,7 @@ def test_tokens_that_are_changed_at_once_are_all_kept(tmp_path: Path) -> None:
     folder = tmp_path / "decisions"
     done = subprocess.run([sys.executable, "-c", CHANGE_AT_ONCE, str(folder)], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("[0, 0, 0, 0]\n", "")
-    assert sorted(each["name"] for each in read_tokens(folder)) == [
+    assert sorted(each.name for each in read_tokens(folder)) == [
         f"{name}{turn}" for name in "abcd" for turn in (0, 2, 4, 6)
     ]
     assert [path.name for path in folder.iterdir()] == [FILE], "the lock is gone"

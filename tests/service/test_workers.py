@@ -1,4 +1,4 @@
-"""Workers: queues and their limits, shared commits, and what happens when the service stops."""
+"""Workers: queues and their limits, shared commits, the end of the service, and deciders that are found and made."""
 
 import asyncio
 import json
@@ -15,10 +15,13 @@ from typing import Any
 import pytest
 
 pytest.importorskip("starlette")
+from onebit.decider.calls import own_learner
 from onebit.decider.client import Client
 from onebit.decider.decider import Decider
+from onebit.decider.tickets import UnreachableError
 from onebit.service.app import Service
-from onebit.service.workers import MOST_READERS, MOST_WAITING, DeciderWorker, Load
+from onebit.service.gate import Problem
+from onebit.service.workers import _MOST_READERS, _MOST_WAITING, DeciderWorker, WorkerPool
 from served import DESK, LIGHT, Reply, Served, is_problem, running_here
 
 
@@ -58,7 +61,7 @@ def test_a_slow_decider_keeps_only_its_own_callers_waiting(served: Served) -> No
 
 
 def test_slow_deciders_leave_threads_to_read_others(served: Served) -> None:
-    n_slow = (os.cpu_count() or 1) // MOST_READERS + 2  # more readers than Python would have threads
+    n_slow = (os.cpu_count() or 1) // _MOST_READERS + 2  # more readers than Python would have threads
     paths = [f"/v1/shop/slow-{i}" for i in range(n_slow)]
     with ExitStack() as held:
         for path in paths:
@@ -77,14 +80,14 @@ def test_slow_deciders_leave_threads_to_read_others(served: Served) -> None:
 
 
 def test_a_line_that_is_too_long(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.workers.MOST_WAITING", 0)
+    monkeypatch.setattr("onebit.service.workers._MOST_WAITING", 0)
     reply = served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}})
     assert is_problem(reply, 503, "in line")
-    assert MOST_WAITING > 0
+    assert _MOST_WAITING > 0
 
 
 def test_a_line_that_is_too_large(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.workers.MOST_BYTES_WAITING", 100)
+    monkeypatch.setattr("onebit.service.workers._MOST_BYTES_WAITING", 100)
     small, large = {"record": {"x": 1.0}}, {"record": {"x": 1.0}, "key": "k" * 100}
     for _ in range(10):  # what is answered is in line no more
         assert served.ask("POST", f"{DESK}/guess", small).status == 200
@@ -92,13 +95,13 @@ def test_a_line_that_is_too_large(served: Served, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_decider_that_is_busy_takes_not_all_the_room_in_line(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.workers.MOST_BYTES_FOR_ONE", 100)
+    monkeypatch.setattr("onebit.service.workers._MOST_BYTES_FOR_ONE", 100)
     small, large = {"record": {"x": 1.0}}, {"record": {"x": 1.0}, "key": "k" * 100}
     desk = served.service.workers.get("shop", "routing")
     for _ in range(5):
         assert served.ask("POST", f"{DESK}/guess", small).status == 200
         assert is_problem(served.ask("POST", f"{DESK}/guess", large), 503, "are in line for shop/routing; try again")
-        assert desk._n_bytes == desk._load.n_bytes == 0
+        assert desk._n_bytes == desk._pool.n_bytes == 0
 
 
 def test_what_is_refused_when_the_service_stops_is_never_written(tmp_path: Path) -> None:
@@ -150,15 +153,18 @@ def test_a_look_at_a_decider_that_was_closed_says_that_the_service_stops(tmp_pat
         assert served.ask("PUT", DESK, LIGHT).status == 201
         desk = served.service.workers.get("shop", "routing")
         desk.stop()
-        desk.join()
+        desk.threads[0].join()
         for method, path in (("GET", f"{DESK}/status"), ("GET", f"{DESK}/log")):
             reply = served.ask(method, path)
             assert (reply.status, reply.json["error"]) == (503, "BusyError"), reply.json
 
 
-def test_what_breaks_while_it_is_written_breaks_no_later_request() -> None:
+def test_what_breaks_while_it_is_written_breaks_no_later_request(tmp_path: Path) -> None:
     class Broken:
         refusal = None
+
+        def __init__(self, _path: Path) -> None:
+            pass
 
         @contextmanager
         def batch(self) -> Iterator[list[Any]]:
@@ -172,7 +178,7 @@ def test_what_breaks_while_it_is_written_breaks_no_later_request() -> None:
             pass
 
     async def ask() -> None:
-        desk = DeciderWorker("shop/routing", Broken, Load())  # type: ignore[arg-type]
+        desk = DeciderWorker(WorkerPool(tmp_path, opener=Broken), "shop/routing")  # type: ignore[arg-type]
         desk.opened.wait()
         try:
             for _ in range(2):
@@ -180,6 +186,77 @@ def test_what_breaks_while_it_is_written_breaks_no_later_request() -> None:
                     await asyncio.wait_for(desk.submit(lambda _: 1, 0), 5.0)
         finally:
             desk.stop()
-            desk.join()
+            desk.threads[0].join()
 
     asyncio.run(ask())
+
+
+# Deciders are found and made without waiting for others.
+
+
+MADE = {"classes": ["a", "b"], "learner": own_learner("UniformGuess")}
+
+
+def test_one_that_is_being_opened_keeps_no_other_from_being_made(tmp_path: Path) -> None:
+    is_free = threading.Event()
+
+    def opener(path: Path, *given: Any, **told: Any) -> Decider:
+        assert path.stem != "slow" or is_free.wait(10)
+        return Decider.open(path, *given, **told)
+
+    WorkerPool(tmp_path).open("shop/slow", MADE).close()
+    desks = WorkerPool(tmp_path, opener=opener)
+    desks.open_all()
+    with ThreadPoolExecutor(2) as threads:
+        try:
+            again = threads.submit(desks.create, "shop", "slow", MADE)
+            time.sleep(0.05)
+            assert threads.submit(desks.create, "shop", "quick", MADE).result(5.0)
+        finally:
+            is_free.set()
+        assert not again.result(5.0)
+    desks.close()
+    with pytest.raises(Problem, match="is stopping"):
+        desks.create("shop", "late", MADE)
+    assert sorted(path.stem for path in tmp_path.glob("shop/*.onebit")) == ["quick", "slow"]
+
+
+class Elsewhere(WorkerPool):
+    """The workers of a database that others may have made deciders in."""
+
+    def __init__(self, *faults: Exception) -> None:
+        super().__init__(Path())
+        self.is_shared = True
+        self.n_looks, self._faults = 0, list(faults)
+
+    def stored(self) -> dict[str, str | None]:
+        self.n_looks += 1
+        if self._faults:
+            raise self._faults.pop()
+        return {}
+
+    def open(self, title: str, told: dict[str, Any]) -> Decider:
+        raise AssertionError("there is none")
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_many_who_ask_for_what_is_not_there_look_together(is_away: bool) -> None:
+    desks = Elsewhere(*[UnreachableError("it is away")] * 9 * is_away)
+
+    async def ask() -> list[Any]:
+        return await asyncio.gather(*(desks.find("shop", f"none-{i}") for i in range(50)), return_exceptions=True)
+
+    assert {each.status for each in asyncio.run(ask())} == {503 if is_away else 404}
+    assert desks.n_looks == 2, "one for the first, and one for all who came meanwhile"
+
+
+def test_a_standby_goes_on_looking_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.service.workers._LOOK_SECONDS", 0.01)
+    desks = Elsewhere(RuntimeError("can't start new thread"))
+    desks.open_all()
+    end = time.monotonic() + 5.0
+    while desks.awaited and time.monotonic() < end:
+        time.sleep(0.01)
+    is_ready = not desks.awaited
+    desks.close()
+    assert is_ready

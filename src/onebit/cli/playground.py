@@ -49,8 +49,7 @@ def _serve(port: int, open_browser: bool) -> None:
     import uvicorn
 
     from onebit.playground.server import Playground
-    from onebit.service.connections import connection_limits, guard
-    from onebit.service.server import raise_file_limit
+    from onebit.service.server import Server, connection_limits, raise_file_limit
 
     listening = listen(port)
     address = f"http://{HOST}:{listening.getsockname()[1]}/"
@@ -61,7 +60,7 @@ def _serve(port: int, open_browser: bool) -> None:
     if open_browser:
         threading.Timer(0.5, webbrowser.open, [address]).start()
     with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(guard(settings, connection_limits(None, None, raise_file_limit()))).run(sockets=[listening])
+        Server(settings, connection_limits(None, None, raise_file_limit())).run(sockets=[listening])
     console.print("Stopped.")
 
 

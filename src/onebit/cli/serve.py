@@ -59,21 +59,26 @@ def command(
     import uvicorn
 
     from onebit.service.app import Service
-    from onebit.service.audit import AuditLog
-    from onebit.service.connections import KEEP_ALIVE_SECONDS, connection_limits, guard
-    from onebit.service.server import NAME, Server, raise_file_limit, set_up_log, set_up_process
+    from onebit.service.server import (
+        KEEP_ALIVE_SECONDS,
+        NAME,
+        Server,
+        connection_limits,
+        raise_file_limit,
+        set_up_log,
+        set_up_process,
+    )
 
-    if audit:
-        AuditLog(folder).check()  # here, where the reason is the last line that is said
+    # Before the log is set up: the reason of an error is the last line that is said.
+    app = Service(
+        folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, memory=n_bytes, audit=audit
+    )
     connections = connection_limits(max_connections, max_connections_per_address, raise_file_limit())
     set_up_process()
     set_up_log(log_requests)
     if os.path.lexists(folder / FILE) and not read_tokens(folder):
         logging.getLogger(NAME).warning("%s has no token: nobody may ask until one is added", folder / FILE)
     NOTICE.keep_quiet()  # the journal has a line for each decider
-    app = Service(
-        folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, memory=n_bytes, audit=audit
-    )
     config = uvicorn.Config(
         app,
         host,
@@ -88,7 +93,7 @@ def command(
     )
     deciders = app.workers
     try:
-        Server(guard(config, connections), on_stop=deciders.stop_compiling).run()
+        Server(config, connections, on_stop=deciders.stopping.set).run()
     except (KeyboardInterrupt, SystemExit) as ended:  # SIGTERM has ended the process when all was closed
         # A thread within the compiler can only be left, and may crash if Python is taken down around it.
         if deciders.has_left_threads:

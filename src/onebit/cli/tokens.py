@@ -29,8 +29,8 @@ def list_tokens(folder: _Folder) -> None:
     """List whose tokens there are, and what they may do."""
     table = Table("name", "roles", "namespaces", "since", "expires")
     for each in read_tokens(folder):
-        ends = "never" if each["expires"] is None else each["expires"]
-        table.add_row(each["name"], " ".join(each["roles"]), " ".join(each["namespaces"]), each["since"], ends)
+        ends = "never" if each.expires is None else each.expires.isoformat()
+        table.add_row(each.name, " ".join(each.roles), " ".join(each.namespaces), each.since, ends)
     Console().print(table)
 
 

@@ -19,7 +19,7 @@ from onebit.learners import (
     UniformGuess,
 )
 from onebit.learners.base import in_linear_space
-from onebit.reporting.looks import Look, Shown, looks_of
+from onebit.reporting.looks import Shown, looks_of
 from onebit.reporting.text import grouped
 from onebit.theory import Margin, Progress, margin
 
@@ -29,6 +29,7 @@ _BUDGET = 300
 _PATIENCE = 20.0  # seconds to measure margins
 _WEAK = (MulticlassPerceptron, NearestNeighbor)  # learners whose theorems need only a weak margin
 _LONG = 10**7  # larger numbers are shown as powers of ten
+_SILENCE = "no theorem speaks of it"
 
 
 class Entry(NamedTuple):
@@ -37,14 +38,11 @@ class Entry(NamedTuple):
     learner: Learner  # template with the settings
     title: str
     description: str
-    is_square: bool = False  # whether it stores a matrix of columns × columns for each class
 
 
 CATALOGUE: dict[str, Entry] = {
     "svm": Entry(
-        BanditSVM(budget=_BUDGET),
-        "BanditSVM",
-        "keeps what answers prove, and asks a bank of kernels that vote.",
+        BanditSVM(budget=_BUDGET), "BanditSVM", "keeps what answers prove, and asks a bank of kernels that vote."
     ),
     "perceptron": Entry(
         BanditPerceptron(), "BanditPerceptron", "the paper's Algorithm 1: one weight vector per class."
@@ -55,7 +53,7 @@ CATALOGUE: dict[str, Entry] = {
         "the paper's Algorithm 2: the same, with curved borders.",
     ),
     "banditron": Entry(Banditron(), "Banditron", "the classic: now and then it guesses at random to explore."),
-    "linucb": Entry(LinUCB(), "LinUCB", "one regression per class, and the benefit of the doubt.", is_square=True),
+    "linucb": Entry(LinUCB(), "LinUCB", "one regression per class, and the benefit of the doubt."),
     "neighbor": Entry(NearestNeighbor(radius=0.05), "NearestNeighbor", "remembers rounds, and repeats what was right."),
     "told": Entry(
         MulticlassPerceptron(), "MulticlassPerceptron", "is told the right label each time: what one bit costs."
@@ -65,22 +63,15 @@ CATALOGUE: dict[str, Entry] = {
 """All learners by key."""
 
 
-def looks() -> dict[str, Look]:
-    """Return colour and dashes of each learner by key."""
-    # The same style for all budgets.
-    found = looks_of(
-        Shown(key, repr(entry.learner).replace(f"budget={_BUDGET}", ""), type(entry.learner).full_information)
-        for key, entry in CATALOGUE.items()
-    )
-    return {key: found[key] for key in CATALOGUE}
+LOOKS = looks_of(
+    Shown(key, repr(entry.learner).replace(f"budget={_BUDGET}", ""), type(entry.learner).full_information)
+    for key, entry in CATALOGUE.items()
+)
+"""Colour and dashes of each learner by key; the same for all budgets."""
 
 
 def new_learner(key: str, classes: Sequence[str | int], seed: int) -> Learner:
-    """Return a new learner of the catalogue.
-
-    >>> new_learner("banditron", ["a", "b"], seed=3).classes
-    ['a', 'b']
-    """
+    """Return a new learner of the catalogue."""
     if key not in CATALOGUE:
         raise ValueError(f"learner must be one of {', '.join(CATALOGUE)}; got {key!r}")
     learner = CATALOGUE[key].learner
@@ -111,52 +102,41 @@ def measure(
 
 
 def promised(learner: Learner, found: Margin) -> Promise:
-    """Return the bound for rows with these margins: in expectation, or for every sequence.
-
-    >>> from onebit import BanditPerceptron
-    >>> promised(BanditPerceptron(), margin([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [0, 1, 2])).text
-    'at most 18 on average (Theorem 2)'
-    """
+    """Return the bound for rows with these margins: in expectation, or for every sequence."""
     if isinstance(getattr(learner, "kernel", None), Rational):
         return _promise_of([claim for claim in found.promises if claim.theorem == "6"])
     if not in_linear_space(learner):
-        return Promise(None, "no theorem speaks of it")
-    kind, size, limit = ("weak", found.weak, found.weak_limit)
-    if not isinstance(learner, _WEAK):
-        kind, size, limit = ("strong", found.strong, found.strong_limit)
+        return Promise(None, _SILENCE)
+    is_weak = isinstance(learner, _WEAK)
+    kind, size = ("weak", found.weak) if is_weak else ("strong", found.strong)
+    limit = found.weak_limit if is_weak else found.strong_limit
     # Any margin shows whether there is a theorem.
     numbers = {"n_classes": len(found.classes), "n_features": found.n_features}
     radius = math.nextafter(found.radius, math.inf)
     claims = learner.promise(**numbers, radius=radius, margin=math.nextafter(size, 0.0) if size > 0.0 else radius / 2)
     if not claims:
-        return Promise(None, "no theorem speaks of it")
+        return Promise(None, _SILENCE)
     if size > 0.0:
         return _promise_of(claims)
     why = f"these rows are not {kind}ly separable" if limit == 0.0 else f"no {kind} margin was found"
     return Promise(None, f"nothing: {why}")
 
 
-def _promise_of(claims: "list[Claim] | tuple[Claim, ...]") -> Promise:
+def _promise_of(claims: Sequence[Claim]) -> Promise:
     of_mistakes = [claim for claim in claims if claim.about in ("mistakes", "expected mistakes")]
     spoken = [claim for claim in of_mistakes if claim.log2 is not None]
     if not spoken:
         why = next((claim.silent_because for claim in of_mistakes if claim.silent_because), "")
-        return Promise(None, f"nothing: {why}" if why else "no theorem speaks of it")
+        return Promise(None, f"nothing: {why}" if why else _SILENCE)
     best = min(spoken, key=lambda claim: claim.log2 or 0.0)
-    # Bounds beyond any session are shown as text, but not drawn.
-    drawn = float(best.value) if best.value is not None and best.value < _LONG else None
-    number = grouped(math.floor(drawn)) if drawn is not None else _power(best.log2 or 0.0)
+    if best.value is not None and best.value < _LONG:
+        drawn, number = float(best.value), grouped(math.floor(best.value))
+    else:  # bounds beyond any session are shown as text, but not drawn
+        power = str(math.ceil((best.log2 or 0.0) * math.log10(2.0)))
+        drawn, number = None, "10" + power.translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    theorem = best.theorem.partition("-")[0]
+    name = (
+        f"{'Corollary' if theorem == '6' else 'Theorem'} {theorem}" if theorem.isdigit() else f"{theorem}'s own theorem"
+    )
     on_average = " on average" if best.about == "expected mistakes" else ""
-    return Promise(drawn, f"at most {number}{on_average} ({_name(best)})")
-
-
-def _power(log2: float) -> str:
-    exponent = math.ceil(log2 * math.log10(2.0))
-    return "10" + str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
-def _name(claim: Claim) -> str:
-    number = claim.theorem.partition("-")[0]
-    if not number.isdigit():
-        return f"{number}'s own theorem"
-    return f"Corollary {number}" if number == "6" else f"Theorem {number}"
+    return Promise(drawn, f"at most {number}{on_average} ({name})")

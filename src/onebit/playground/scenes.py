@@ -1,15 +1,16 @@
 """Sources of a session's rounds (data sets of the paper, tables of the user, drawn points), and their picture."""
 
+import sys
 import tempfile
 import threading
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from msgspec import Meta, Struct
 
 from onebit.inputs import Floats, Integers, check_number, check_seed
 from onebit.reporting.text import printable, shortened
@@ -18,12 +19,12 @@ from onebit.streams.files import ending, read_untrusted_text
 from onebit.streams.reading import Reading
 
 MOST_ROUNDS = 5000  # maximum number of rounds in a session
-MOST_CELLS = 500_000  # maximum rows × columns of a table, after one-hot encoding
-MOST_COLUMNS = 1000  # maximum columns of a table: a picture has thousands of such rows
-MOST_CLASSES = 20
-MOST_POINTS = 300  # maximum number of drawn points
+_MOST_POINTS = 300  # maximum number of drawn points
 DRAWN_LABELS = ("blue", "orange", "green", "pink")  # labels of drawn points
-
+Number = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+_MOST_CELLS = 500_000  # maximum rows × columns of a table, after one-hot encoding
+_MOST_COLUMNS = 1000  # maximum columns of a table: a picture has thousands of such rows
+_MOST_CLASSES = 20
 _LONGEST_NAME = 40
 _BORDER = 0.08  # margin of a picture, as a fraction of the data's width
 # A table of two million characters takes about 100 MB and two seconds.
@@ -31,13 +32,8 @@ _MOST_GIB, _MOST_SECONDS = 0.25, 30
 _ONE_AT_A_TIME = threading.Lock()
 
 
-class Picture(NamedTuple):
-    """A plane in the space of rows, ``origin + scale · (place @ axes)``; other rows are projected onto it.
-
-    >>> picture = flat_picture(np.array([[3.0, 4.0, 1.0], [-3.0, 0.0, 1.0]]), "the two columns")
-    >>> picture.places(np.array([[3.0, 4.0, 1.0]])).tolist(), picture.rows(np.array([[3.0, 4.0]])).tolist()
-    ([[3.0, 4.0]], [[3.0, 4.0, 1.0]])
-    """
+class _Picture(NamedTuple):
+    """A plane in the space of rows, ``origin + scale · (place @ axes)``; other rows are projected onto it."""
 
     caption: str  # description of the plane
     origin: Floats
@@ -47,14 +43,11 @@ class Picture(NamedTuple):
 
     def places(self, X: Floats) -> Floats:
         """Project rows into the plane."""
-        safe = np.where(self.scale > 0.0, self.scale, 1.0)
-        places: Floats = ((X - self.origin) / safe) @ self.axes.T
-        return places
+        return np.asarray(((X - self.origin) / np.where(self.scale > 0.0, self.scale, 1.0)) @ self.axes.T)
 
     def rows(self, places: Floats) -> Floats:
         """Return the rows at points of the plane."""
-        rows: Floats = self.origin + self.scale * (places @ self.axes)
-        return rows
+        return np.asarray(self.origin + self.scale * (places @ self.axes))
 
     def grid(self, size: int) -> Floats:
         """Return the rows at the centres of size × size cells, from the top left, line by line."""
@@ -64,14 +57,14 @@ class Picture(NamedTuple):
         return self.rows(np.column_stack([x.ravel(), y.ravel()]))
 
 
-def flat_picture(X: Floats, caption: str, box: tuple[float, float, float, float] | None = None) -> Picture:
+def _flat_picture(X: Floats, caption: str, box: tuple[float, float, float, float] | None = None) -> _Picture:
     """Return the plane of the first two columns, at the first row's values of all others."""
     axes = np.eye(2, X.shape[1])
     origin = X[0] * (np.arange(X.shape[1]) >= 2)
-    return Picture(caption, origin, np.ones(X.shape[1]), axes, box or _square(X[:, :2]))
+    return _Picture(caption, origin, np.ones(X.shape[1]), axes, box or _square(X[:, :2]))
 
 
-def widest_picture(X: Floats) -> Picture:
+def _widest_picture(X: Floats) -> _Picture:
     """Return the plane of the first two principal components of the standardised rows."""
     origin, scale = X.mean(axis=0), X.std(axis=0)
     spread = (X - origin) / np.where(scale > 0.0, scale, 1.0)
@@ -85,7 +78,7 @@ def widest_picture(X: Floats) -> Picture:
         if n_varying != 1
         else "the one column that varies, from left to right"
     )
-    return Picture(caption, origin, scale, axes, _square(spread @ axes.T))
+    return _Picture(caption, origin, scale, axes, _square(spread @ axes.T))
 
 
 def _square(places: Floats) -> tuple[float, float, float, float]:
@@ -96,101 +89,63 @@ def _square(places: Floats) -> tuple[float, float, float, float]:
     return left, bottom, right, top
 
 
-class Scene(ABC):
-    """Rounds, with title, description and picture."""
-
-    title: str
-    description: str  # one sentence for the page
-    labels: tuple[str, ...]
-    picture: Picture
-    n_features: int
-    most_rounds: int = MOST_ROUNDS
-
-    @abstractmethod
-    def take(self, start: int, count: int) -> tuple[Floats, Integers]:
-        """Return rows and labels of at most `count` rounds from `start` on; fewer if there are no more."""
-
-    @abstractmethod
-    def all_rows(self) -> tuple[Floats, Integers]:
-        """Return all rows and labels, possibly repeated, to measure the margin on."""
-
-
-class Prepared(Scene):
-    """Rounds of a fixed set; a small one is repeated, reshuffled each time."""
+class Scene:
+    """Rows `X` with labels `y`, a title and a description, and their picture; rounds are the rows in some order."""
 
     def __init__(
-        self, shown: tuple[str, str], X: Floats, y: Integers, labels: Sequence[str], picture: Picture, order: Integers
+        self, shown: tuple[str, str], X: Floats, y: Integers, labels: Sequence[str], picture: _Picture, order: Integers
     ) -> None:
         (self.title, self.description), self.picture = shown, picture
         self.labels = tuple(shortened(printable(label), _LONGEST_NAME) for label in labels)
-        self._X, self._y, self._order = X, y, order
-        self.n_features, self.most_rounds = X.shape[1], len(order)
+        self.X, self.y, self._order, self.n_features = X, y, order, X.shape[1]
 
     def take(self, start: int, count: int) -> tuple[Floats, Integers]:
-        """Return the rounds from `start` on, until the last."""
+        """Return rows and labels of at most `count` rounds from `start` on; fewer if there are no more."""
         chosen = self._order[start : start + count]
-        return self._X[chosen], self._y[chosen]
+        return self.X[chosen], self.y[chosen]
 
-    def all_rows(self) -> tuple[Floats, Integers]:
-        """Return the rows and labels of the set."""
-        return self._X, self._y
+
+class Point(Struct, forbid_unknown_fields=True):
+    """A point that a person draws."""
+
+    x: Number
+    y: Number
+    label: Annotated[str, Meta(max_length=40)]
 
 
 class Drawn(Scene):
-    """Points drawn by a person: new points come first, then old ones at random.
-
-    >>> scene = Drawn(seed=0)
-    >>> scene.add(0.5, 0.5, "blue")
-    >>> scene.take(0, 3)[1].tolist()
-    [0, 0, 0]
-    """
-
-    title = "Points you draw"
-    description = (
-        "Choose a colour and put points into the square; the learners name the colour of each, and hear only right or "
-        "wrong."
-    )
-    labels = DRAWN_LABELS
-    n_features = 3
+    """Points drawn by a person: new points come first, then old ones at random."""
 
     def __init__(self, seed: int) -> None:
-        self._generator = np.random.default_rng(check_seed(seed))
-        self._rows: list[tuple[float, float, float]] = []
-        self._codes: list[int] = []
+        picture = _flat_picture(np.array([[0.0, 0.0, 1.0]]), "the square you draw in", (-1.0, -1.0, 1.0, 1.0))
+        nothing = np.zeros(0, dtype=np.int64)
+        super().__init__(SCENES["drawn"], np.zeros((0, 3)), nothing, DRAWN_LABELS, picture, nothing)
+        self._generator = np.random.default_rng(seed)
         self._waiting: deque[int] = deque()
-        box = (-1.0, -1.0, 1.0, 1.0)
-        self.picture = flat_picture(np.array([[0.0, 0.0, 1.0]]), "the square you draw in", box)
 
     @property
-    def points(self) -> list[tuple[float, float, int]]:
+    def points(self) -> list[list[float]]:
         """The points: two coordinates and the index of the label."""
-        return [(x, y, code) for (x, y, _), code in zip(self._rows, self._codes, strict=True)]
+        return [[*row[:2], code] for row, code in zip(self.X.tolist(), self.y.tolist(), strict=True)]
 
-    def add(self, x: float, y: float, label: str) -> None:
+    def add(self, point: Point) -> None:
         """Add a point; raises ValueError if it is outside the square, or there are too many."""
-        place = tuple(check_number(name, value, above=-1.0000001, at_most=1.0) for name, value in (("x", x), ("y", y)))
-        if label not in DRAWN_LABELS:
-            raise ValueError(f"label must be one of {', '.join(DRAWN_LABELS)}; got {label!r}")
-        if len(self._rows) >= MOST_POINTS:
-            raise ValueError(f"at most {MOST_POINTS} points can be drawn; start again with an empty square")
-        self._waiting.append(len(self._rows))
-        # The constant column is an intercept for linear learners.
-        self._rows.append((place[0], place[1], 1.0))
-        self._codes.append(DRAWN_LABELS.index(label))
+        place = [check_number(name, getattr(point, name), above=-1.0000001, at_most=1.0) for name in "xy"]
+        if point.label not in DRAWN_LABELS:
+            raise ValueError(f"label must be one of {', '.join(DRAWN_LABELS)}; got {point.label!r}")
+        if len(self.y) >= _MOST_POINTS:
+            raise ValueError(f"at most {_MOST_POINTS} points can be drawn; start again with an empty square")
+        self._waiting.append(len(self.y))
+        self.X = np.vstack([self.X, [*place, 1.0]])  # the constant column is an intercept for linear learners
+        self.y = np.append(self.y, DRAWN_LABELS.index(point.label))
 
     def take(self, start: int, count: int) -> tuple[Floats, Integers]:
         """Return the next rounds; none without points."""
-        n = min(count, self.most_rounds - start) if self._rows else 0
+        n = min(count, MOST_ROUNDS - start) if len(self.y) else 0
         chosen = [
-            self._waiting.popleft() if self._waiting else int(self._generator.integers(len(self._rows)))
-            for _ in range(max(n, 0))
+            self._waiting.popleft() if self._waiting else int(self._generator.integers(len(self.y))) for _ in range(n)
         ]
-        X = np.array([self._rows[at] for at in chosen]).reshape(len(chosen), 3)
-        return X, np.array([self._codes[at] for at in chosen], dtype=np.int64)
-
-    def all_rows(self) -> tuple[Floats, Integers]:
-        """Return the points."""
-        return np.array(self._rows).reshape(len(self._rows), 3), np.array(self._codes, dtype=np.int64)
+        return self.X[chosen], self.y[chosen]
 
 
 _COLOURS = ("blue", "orange", "green")
@@ -216,45 +171,43 @@ SCENES = {  # titles and descriptions by name; "csv" and "drawn" need input of t
     ),
     "iris": ("Iris flowers", f"Each round is a flower. A learner names its kind from four lengths, {_HEARS}."),
     "csv": ("Your CSV", f"Each round is a row of your table. A learner names its class, {_HEARS}."),
-    "drawn": (Drawn.title, Drawn.description),
+    "drawn": (
+        "Points you draw",
+        (
+            "Choose a colour and put points into the square; the learners name the colour of each, and hear only "
+            "right or wrong."
+        ),
+    ),
 }
 
 
 def make_scene(name: str, seed: int) -> Scene:
-    """Return a scene that needs only a seed, or an empty one to draw in.
-
-    >>> make_scene("wedges", seed=1).take(0, 2)[0].shape
-    (2, 2)
-    """
+    """Return a scene that needs only a seed, or an empty one to draw in."""
     check_seed(seed)
     if name == "drawn":
         return Drawn(seed)
     if name in ("paper_weak", "paper_strong"):
-        draw = paper_weak if name == "paper_weak" else paper_strong
-        X, y = draw(MOST_ROUNDS, seed)
-        picture = flat_picture(X, "the first two columns; the third is constant")
-        return Prepared(SCENES[name], X, y, _COLOURS, picture, np.arange(len(y)))
+        X, y = (paper_weak if name == "paper_weak" else paper_strong)(MOST_ROUNDS, seed)
+        picture = _flat_picture(X, "the first two columns; the third is constant")
+        return Scene(SCENES[name], X, y, _COLOURS, picture, np.arange(len(y)))
     if name == "wedges":
         X, y = wedges()
-        labels = [f"wedge {k + 1}" for k in range(int(y.max()) + 1)]
-        return Prepared(SCENES[name], X, y, labels, flat_picture(X, "the two columns"), _passes(len(y), seed))
+        labels, picture = [f"wedge {k + 1}" for k in range(int(y.max()) + 1)], _flat_picture(X, "the two columns")
+        return Scene(SCENES[name], X, y, labels, picture, _passes(len(y), seed))
     if name == "iris":
         data = bundled("iris")
         X = preprocess(data.X, "standardize")
-        return Prepared(SCENES[name], X, data.y, data.label_names, widest_picture(X), _passes(len(X), seed))
+        return Scene(SCENES[name], X, data.y, data.label_names, _widest_picture(X), _passes(len(X), seed))
     raise ValueError(f"stream must be one of {', '.join(SCENES)}; got {name!r}")
 
 
 def scene_from_table(
     file_name: str, text: bytes, seed: int, label: str | None = None, drop: Sequence[str] = ()
 ) -> Scene:
-    r"""Return the rounds of an uploaded table: standardised, with an intercept, shuffled by the seed.
+    """Return the rounds of an uploaded table: standardised, with an intercept, shuffled by the seed.
 
     It is parsed in a child process with limited memory, one at a time, so that no file can crash the playground. The
     extension of `file_name` determines the format; `label` and `drop` are as in `onebit.streams.read_table`.
-
-    >>> scene_from_table("fruit.csv", b"weight,class\n1,apple\n2,pear\n3,apple\n", seed=0).labels
-    ('apple', 'pear')
     """
     from onebit.streams.table import count_columns  # imports Polars, a large library
 
@@ -269,16 +222,18 @@ def scene_from_table(
         try:
             # Checked on the first line; the label and dropped columns do not count.
             n_named = sum(len(names.split(",")) for names in drop) + 1
-            _check_size(file_name, "columns", count_columns(path, text, reading) - n_named, MOST_COLUMNS)
+            _check_size(file_name, "columns", count_columns(path, text, reading) - n_named, _MOST_COLUMNS)
             with _ONE_AT_A_TIME:
                 data = read_untrusted_text(path, reading, _MOST_SECONDS)
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), printable(file_name))) from None
     n_rows, n_columns = data.X.shape
-    _check_size(file_name, "columns", n_columns, MOST_COLUMNS)
-    _check_size(file_name, "rows × columns", n_rows * n_columns, MOST_CELLS)
-    _check_size(file_name, "classes", data.n_classes, MOST_CLASSES)
+    _check_size(file_name, "columns", n_columns, _MOST_COLUMNS)
+    _check_size(file_name, "rows × columns", n_rows * n_columns, _MOST_CELLS)
+    _check_size(file_name, "classes", data.n_classes, _MOST_CLASSES)
     X = preprocess(data.X.toarray() if scipy.sparse.issparse(data.X) else data.X, "standardize")
+    is_flat = np.flatnonzero(X.std(axis=0)).tolist() == [0, 1]
+    picture = _flat_picture(X, "the two columns, standardised") if is_flat else _widest_picture(X)
     title, description = SCENES["csv"]
     columns = "1 column" if n_columns == 1 else f"{n_columns} columns"
     size = f"{n_rows} rows, {columns}, {data.n_classes} classes"
@@ -286,7 +241,7 @@ def scene_from_table(
         f"{title}: {shortened(printable(file_name), _LONGEST_NAME)}",
         f"{description} {size}; columns are standardised, and a constant is added.",
     )
-    return Prepared(shown, X, data.y, data.label_names, _picture_of(X), _passes(n_rows, seed))
+    return Scene(shown, X, data.y, data.label_names, picture, _passes(n_rows, seed))
 
 
 def _check_size(file_name: str, what: str, size: int, most: int) -> None:
@@ -294,13 +249,6 @@ def _check_size(file_name: str, what: str, size: int, most: int) -> None:
         raise ValueError(
             f"{printable(file_name)}: has {size} {what}; the playground takes {most}. `onebit play` takes all"
         )
-
-
-def _picture_of(X: Floats) -> Picture:
-    n_varying = int((X.std(axis=0) > 0.0).sum())
-    if n_varying == 2 and (X.std(axis=0)[:2] > 0.0).all():
-        return flat_picture(X, "the two columns, standardised")
-    return widest_picture(X)
 
 
 def _passes(n: int, seed: int) -> Integers:

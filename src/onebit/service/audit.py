@@ -1,9 +1,8 @@
 """The audit log: JSON lines in a file beside the deciders, written by a thread.
 
-Requests are only counted. A few times a second the thread writes a line for each caller, verb, decider and status, with
-the number of requests. Successful guesses and feedback are written once a minute, so that they do not push older lines
-out of the bounded files. A kill loses the last moments, up to a minute of those counts; the deciders' own event logs
-are not affected.
+Requests are only counted. A few times a second the thread writes a line for each caller, verb, decider and status.
+Successful guesses and feedback are written once a minute, so that they do not push older lines out of the bounded
+files. A kill loses the last moments, up to a minute of those counts.
 """
 
 import logging
@@ -12,17 +11,20 @@ import os
 import re
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from onebit.service.tokens import NAME
 
-FILE = "audit.jsonl"
-LARGEST_FILE = 64 << 20  # bytes after which a new file is started
-N_FILES = 8  # number of files kept: ``audit.jsonl``, and ``audit.jsonl.1`` to ``audit.jsonl.7``, the oldest
+_FILE = "audit.jsonl"
+_LARGEST_FILE = 64 << 20  # bytes after which a new file is started
+_N_FILES = 8  # number of files kept: ``audit.jsonl``, and ``audit.jsonl.1`` to ``audit.jsonl.7``, the oldest
 _WRITE_SECONDS = 0.2
 _OFTEN = frozenset({"guess", "tell", "shadow"})
 _OFTEN_SECONDS = 60.0  # between lines about frequent verbs
@@ -33,79 +35,49 @@ _decider_of = re.compile(f"/v1/({NAME}/{NAME})(?:/.*)?", re.ASCII).fullmatch
 _LOG = logging.getLogger("onebit.serve")
 
 
-class _What(NamedTuple):
-    token: str | None
-    verb: str
-    path: str
-    status: int
-    address: str
-
-    @property
-    def is_often(self) -> bool:
-        return self.verb in _OFTEN and self.status < 400
-
-    def described(self, first: float, n_requests: int) -> dict[str, Any]:
-        decider = _decider_of(self.path)
-        return {
-            "time": datetime.fromtimestamp(first, UTC).isoformat(timespec="milliseconds"),
-            "token": self.token,
-            "verb": self.verb,
-            "decider": None if decider is None else decider[1],
-            "status": self.status,
-            "address": self.address,
-            "requests": n_requests,
-        }
-
-
 class AuditLog:
     """Writes the audit log, in files of a folder that are readable by this user only."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / FILE
+        self._path = folder / _FILE
         self._counting = threading.Lock()
-        self._waiting: dict[_What, tuple[float, int]] = {}
-        """Time of the first request and number of requests since the last write."""
+        self._waiting: dict[tuple[Any, ...], list[Any]] = {}
+        """For each line, the time of its first request and their number."""
         self._n_refused_names, self._n_lost, self._is_failing = 0, 0, False
         self._unwritten = b""  # lines that could not be written; retried first
         self._writing = threading.Lock()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._write_in_turn, name="onebit audit", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread; raises OSError if the file cannot be written."""
-        self.check()
-        self._thread.start()
-
-    def check(self) -> None:
-        """Raise OSError if the file cannot be written."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             os.close(self._open())
         except OSError as error:
             message = f"the audit log cannot be written ({error.strerror}): mend that, or serve with --no-audit"
             raise OSError(error.errno, message, str(self._path)) from error
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Context in which a thread writes the file."""
+        thread = threading.Thread(target=self._write_in_turn, name="onebit audit", daemon=True)
+        thread.start()
+        yield
+        self._stop.set()
+        thread.join()
+
     def note(self, token: str | None, verb: str, path: str, status: int, address: str) -> None:
         """Count a request: the name of its token, its verb and path, its status, and the client's address."""
-        what = _What(token, verb, path[:_LONGEST_PATH], status, address)
+        key = token, verb, path[:_LONGEST_PATH], status, address
         with self._counting:
-            if status >= 400 and what not in self._waiting:
+            if status >= 400 and key not in self._waiting:
                 self._n_refused_names += 1
-                what = what if self._n_refused_names <= _MOST_REFUSED_NAMES else what._replace(path="")
-            found = self._waiting.get(what)
-            if found is not None:
-                self._waiting[what] = found[0], found[1] + 1
+                key = key if self._n_refused_names <= _MOST_REFUSED_NAMES else (token, verb, "", status, address)
+            if key in self._waiting:
+                self._waiting[key][1] += 1
             elif len(self._waiting) < _MOST_WAITING:
-                self._waiting[what] = time.time(), 1
+                self._waiting[key] = [time.time(), 1]
             else:
                 self._n_lost += 1
         if self._stop.is_set():  # a response after closing
             self._write()
-
-    def close(self) -> None:
-        """Write remaining lines and end the thread."""
-        self._stop.set()
-        self._thread.join()
 
     def _write_in_turn(self) -> None:
         while not self._stop.wait(_WRITE_SECONDS):
@@ -129,40 +101,37 @@ class AuditLog:
     def _next_lines(self) -> bytes:
         with self._counting:
             since = math.inf if self._stop.is_set() else time.time() - _OFTEN_SECONDS
-            due = {what: counted for what, counted in self._waiting.items() if not what.is_often or counted[0] <= since}
-            self._waiting = {what: counted for what, counted in self._waiting.items() if what not in due}
+            due = {
+                (token, verb, path, status, address): (first, n_requests)
+                for (token, verb, path, status, address), (first, n_requests) in self._waiting.items()
+                if verb not in _OFTEN or status >= 400 or first <= since
+            }
+            self._waiting = {key: counted for key, counted in self._waiting.items() if key not in due}
             n_lost, self._n_refused_names = self._n_lost if due else 0, 0
             self._n_lost -= n_lost
-        lines = [what.described(*counted) for what, counted in due.items()]
+        lines: list[dict[str, Any]] = []
+        for (token, verb, path, status, address), (first, n_requests) in due.items():
+            at, decider = datetime.fromtimestamp(first, UTC).isoformat(timespec="milliseconds"), _decider_of(path)
+            line = {"time": at, "token": token, "verb": verb, "decider": None if decider is None else decider[1]}
+            lines.append(line | {"status": status, "address": address, "requests": n_requests})
         if n_lost:
-            lines.append({"time": lines[-1]["time"], "verb": "lost", "requests": n_lost})
+            lines.append({"time": at, "verb": "lost", "requests": n_lost})
         return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
     def _write_out(self) -> None:
         if not self._unwritten:
             return
+        if self._path.exists() and self._path.stat().st_size > max(_LARGEST_FILE - len(self._unwritten), 0):
+            files = [self._path, *(self._path.with_name(f"{_FILE}.{number}") for number in range(1, _N_FILES))]
+            for newer, older in reversed(list(pairwise(files))):
+                if newer.exists():
+                    os.replace(newer, older)
         opened = self._open()
         try:
-            if 0 < os.fstat(opened).st_size > LARGEST_FILE - len(self._unwritten):
-                os.close(opened)
-                opened = -1
-                self._begin_another()
-                opened = self._open()
             while self._unwritten:
-                n_written = os.write(opened, self._unwritten)
-                self._unwritten = self._unwritten[n_written:]
+                self._unwritten = self._unwritten[os.write(opened, self._unwritten) :]
         finally:
-            if opened >= 0:
-                os.close(opened)
+            os.close(opened)
 
     def _open(self) -> int:
         return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-
-    def _begin_another(self) -> None:
-        for number in range(N_FILES - 1, 0, -1):
-            newer = self._path if number == 1 else self._older(number - 1)
-            if newer.exists():
-                os.replace(newer, self._older(number))
-
-    def _older(self, number: int) -> Path:
-        return self._path.with_name(f"{FILE}.{number}")

@@ -1,36 +1,33 @@
 """The HTTP gate of service and playground: who may ask, how much may be sent, headers, and errors as problem+json.
 
-Local servers refuse requests of other sites through a browser: the Host header must name this machine, against DNS
-rebinding, and the Origin header, if present, must be this server's.
+Where no token is needed, requests of other sites through a browser are refused: the Host header must name this machine,
+against DNS rebinding, and the Origin header, if present, must be this server's.
 """
 
 import asyncio
+import inspect
 import json
 import logging
 import math
-import threading
+import re
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from starlette import routing
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
+from onebit.decider import tickets
 from onebit.decider.client import LARGEST_BODY
-from onebit.decider.tickets import (
-    AdvisedError,
-    LogError,
-    LogUnsureError,
-    LogWriteError,
-    OwnedError,
-    TicketConflictError,
-    UnknownTicketError,
-    UnreachableError,
-)
+from onebit.decider.log import to_json
 from onebit.machine_memory import MemoryBudgetError
+from onebit.service.tokens import ANYBODY, EVERYWHERE, Token, Tokens, check_name
 
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -39,33 +36,28 @@ HEADERS = [
     (b"cache-control", b"no-store"),
 ]
 """Headers of every response, beside a content security policy."""
-_CLOSED = b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-_DATA_HEADERS = [*HEADERS, (b"content-security-policy", b"default-src 'none'; " + _CLOSED)]
-_PAGE_POLICY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " + _CLOSED
-)
-_PAGE_HEADERS = [
-    *HEADERS,
-    (b"content-security-policy", _PAGE_POLICY),  # only files of this server, no inline scripts
-    (b"cross-origin-opener-policy", b"same-origin"),
-]
 PAGE_PARTS = Path(__file__).parent / "page_parts"
 """Files shared by the pages, served at ``/parts``: uPlot, styles, and helpers."""
-MOST_BYTES_HELD = 128 << 20  # maximum bytes of all large requests in progress, including those still arriving slowly
-SMALL_BODY = 1 << 16  # bytes up to which a body does not count as large
-BODY_SECONDS = 30.0  # maximum time to receive a request body
+_MOST_BYTES_HELD = 128 << 20  # maximum bytes of all large requests in progress, including those still arriving slowly
+_BODY_SECONDS = 30.0  # maximum time to receive a request body
+_POLICY = b"default-src 'none'; %sbase-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_OWN_FILES = b"script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "  # no inline scripts
+_DATA_HEADERS = [*HEADERS, (b"content-security-policy", _POLICY % b"")]
+_PAGE_HEADERS = [*HEADERS, (b"content-security-policy", _POLICY % _OWN_FILES)]
+_PAGE_HEADERS.append((b"cross-origin-opener-policy", b"same-origin"))
+_is_page = re.compile(r"/\Z|/(desk|page|parts)/").match  # static files without data of deciders
+_is_public = re.compile(r"/(api|healthz|readyz|openapi\.json)\Z").match  # neither needs a token
+_SMALL_BODY = 1 << 16  # bytes up to which a body does not count as large
 _LONGEST = 2_000  # characters of an error message
 _MOST_CALLERS = 10_000
+_FAILURES_PER_SECOND = 20.0  # maximum rate of wrong tokens from one address
 _OWN_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _SINGLE_HEADERS = (b"authorization", b"host", b"origin", b"content-type", b"content-length", b"sec-fetch-site")
+_FORWARDED = frozenset(
+    {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip"}
+)
 _MEDIA_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-Headers = Mapping[bytes, str]  # headers by lower-case name
+_LOG = logging.getLogger("onebit.serve")
 
 
 # Errors.
@@ -78,24 +70,15 @@ class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
     without its remedy, and the call that is the remedy, which `onebit.Client` and the page format in their own way.
     """
 
-    def __init__(
-        self,
-        status: int,
-        detail: str,
-        error: str = "ValueError",
-        retry_after: int | None = None,
-        remedy: dict[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, status: int, detail: str, error: str = "ValueError", retry_after: int | None = None) -> None:
         super().__init__(detail)
-        self.status, self.detail, self.error, self.remedy = status, detail, error, remedy
-        self._headers = dict(headers or {})
-        if retry_after is not None:
-            self._headers["Retry-After"] = str(retry_after)
+        self.status, self.detail, self.error = status, detail, error
+        self.remedy: dict[str, Any] | None = None
+        self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
         if status == HTTPStatus.UNAUTHORIZED:
-            self._headers["WWW-Authenticate"] = "Bearer"
+            self.headers["WWW-Authenticate"] = "Bearer"
         if status == HTTPStatus.REQUEST_TIMEOUT:
-            self._headers["Connection"] = "close"  # the unread rest of the body is not the next request
+            self.headers["Connection"] = "close"  # the unread rest of the body is not the next request
 
     def described(self) -> dict[str, Any]:
         """Return the problem as plain JSON values."""
@@ -105,180 +88,171 @@ class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
 
     def response(self) -> Response:
         """Return the problem as a response."""
-        return Response(json.dumps(self.described()), self.status, self._headers, "application/problem+json")
+        return Response(json.dumps(self.described()), self.status, self.headers, "application/problem+json")
+
+
+def busy(detail: str) -> Problem:
+    """Return the problem of a request that may be sent again in a second."""
+    return Problem(503, f"{detail}; try again", "BusyError", 1)
+
+
+_AGAIN = "try again, with the same key"
+# Status, name of the exception for clients, seconds after which to try again, and message, if not the exception's own.
+_PROBLEMS: list[tuple[type[BaseException], int, str, int | None, str]] = [
+    (tickets.LogUnsureError, 504, "LogWriteError", 1,  # not 503, which clients may retry for any request
+     f"the database went away, and it is not known yet whether this happened; {_AGAIN}"),
+    (tickets.LogWriteError, 503, "LogWriteError", 1,
+     f"the log cannot be written, and nothing of this happened; {_AGAIN}"),
+    (tickets.OwnedError, 503, "OwnedError", 2, "this decider is open in {.owner}; ask there, or try again"),
+    (tickets.UnreachableError, 503, "LogError", 2, "the database of this decider cannot be reached; try again"),
+    (tickets.LogError, 503, "LogError", None, "this decider's file cannot be used; the service's log says why"),
+    (MemoryBudgetError, 409, "ValueError", None, ""),
+    (UnicodeError, 422, "ValueError", None, "the request has text that is no Unicode: half of a pair of surrogates"),
+    (tickets.UnknownTicketError, 404, "ValueError", None, ""),
+    (tickets.TicketConflictError, 409, "ValueError", None, ""),
+    (ValueError, 422, "ValueError", None, ""),
+    (RecursionError, 422, "ValueError", None, "the request is nested too deep"),
+    (BaseException, 500, "RuntimeError", None, "something went wrong inside; the log of the server says what"),
+]  # fmt: skip
 
 
 def problem_of(error: BaseException) -> Problem:
     """Return the problem for an exception; internal errors get a generic message, and none tells a path."""
-    match error:
-        case Problem():
-            return error
-        case HTTPException():
-            is_missing = error.status_code == HTTPStatus.NOT_FOUND
-            message = "there is nothing at this address; /api lists what there is" if is_missing else str(error.detail)
-            return Problem(error.status_code, message, headers=error.headers)
-        case LogUnsureError():  # not 503, which clients may retry for any request
-            message = "the database went away, and it is not known yet whether this happened"
-            return Problem(504, f"{message}; try again, with the same key", "LogWriteError", retry_after=1)
-        case LogWriteError():
-            message = "the log cannot be written, and nothing of this happened; try again, with the same key"
-            return Problem(503, message, "LogWriteError", retry_after=1)
-        case OwnedError():
-            return Problem(503, f"this decider is open in {error.owner}; ask there, or try again", "OwnedError", 2)
-        case UnreachableError():
-            return Problem(503, "the database of this decider cannot be reached; try again", "LogError", 2)
-        case LogError():
-            return Problem(503, "this decider's file cannot be used; the service's log says why", "LogError")
-        case MemoryBudgetError():
-            return Problem(409, str(error))
-        case UnicodeError():
-            return Problem(422, "the request has text that is no Unicode: half of a pair of surrogates")
-        case UnknownTicketError():
-            return Problem(404, str(error))
-        case AdvisedError():
-            status = 409 if isinstance(error, TicketConflictError) else 422
-            return Problem(status, error.worded(_as_request), remedy=vars(error))
-        case ValueError():
-            return Problem(422, str(error))
-        case RecursionError():
-            return Problem(422, "the request is nested too deep")
-    return Problem(500, "something went wrong inside; the service's log says what", "RuntimeError")
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, HTTPException):
+        is_missing = error.status_code == HTTPStatus.NOT_FOUND
+        message = "there is nothing at this address; /api lists what there is" if is_missing else str(error.detail)
+        problem = Problem(error.status_code, message)
+        problem.headers |= error.headers or {}
+        return problem
+    _, status, name, retry_after, message = next(known for known in _PROBLEMS if isinstance(error, known[0]))
+    problem = Problem(status, message.format(error) if message else str(error), name, retry_after)
+    if isinstance(error, tickets.AdvisedError):
+        routes, problem.remedy = {"add_class": "classes"}, vars(error)
+        problem.detail = error.worded(
+            lambda verb, given: f"POST …/{routes.get(verb, verb)} {json.dumps(given, ensure_ascii=False)}"
+        )
+    return problem
 
 
-def _as_request(verb: str, arguments: dict[str, Any]) -> str:
-    route = "classes" if verb == "add_class" else verb
-    return f"POST …/{route} {json.dumps(arguments, ensure_ascii=False)}"
+# Routes.
 
 
-# Checks.
+class Route(routing.Route):
+    """A route; `work` returns its response, or a value that becomes JSON, perhaps as a coroutine.
 
-
-def headers_of(scope: Scope) -> Headers:
-    """Return the headers; raises Problem if an important one is repeated."""
-    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-    if len(headers) < len(scope["headers"]):  # a proxy may have used the other one
-        names = Counter(name for name, _ in scope["headers"])
-        for name in _SINGLE_HEADERS:
-            if names[name] > 1:
-                raise Problem(400, f"the header {name.decode()} must be given once; it is there {names[name]} times")
-    return headers
-
-
-def host_name(host: str) -> str:
-    """Return the name in a Host header, without its port.
-
-    >>> host_name("localhost:8018"), host_name("[::1]:8018"), host_name("[::1].evil.example")
-    ('localhost', '[::1]', '[::1].evil.example')
+    `role` is the role that a caller needs, in the path's namespace or everywhere; without one any token will do, or
+    none where the path is public. `cost` is how much a role counts for the caller's rate; 0 if `work` charges it.
+    `body`, `result` and `example` are for the documentation.
     """
-    name, _, port = host.rpartition(":")
-    return (name if name and port.isdigit() else host).lower()
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        work: Callable[[Request], Any],
+        about: str = "",
+        role: str | None = None,
+        *,
+        is_everywhere: bool = False,
+        cost: int = 1,
+        body: Any = None,
+        result: Any = dict[str, Any],
+        example: Any = None,
+    ) -> None:
+        super().__init__(path, self._answer)
+        self.methods = {method}  # without HEAD
+        self.method, self._work, self.role, self._is_everywhere, self._cost = method, work, role, is_everywhere, cost
+        self.body, self.result, self.example = body, result, example
+        needed = "" if role is None else f" Role: {role}{', in every namespace' if is_everywhere else ''}."
+        self.description = about + needed
+
+    async def _answer(self, request: Request) -> Response:
+        if self.role is not None:
+            caller: Token = request.scope["state"]["caller"]
+            namespace = EVERYWHERE if self._is_everywhere else request.path_params.get("namespace")
+            refusal = caller.refusal(self.role, namespace)
+            if refusal is not None:
+                for what, text in request.path_params.items():  # what is no name is 422 for everybody
+                    check_name(what, text)
+                raise Problem(403, refusal, "PermissionError")
+            if self._cost:
+                request.app.charge(request, self._cost)
+        found = self._work(request)
+        if inspect.iscoroutine(found):
+            found = await found
+        return found if isinstance(found, Response) else json_response(found)
 
 
-def check_own_page(headers: Headers, server: str) -> None:
-    """Raise Problem for requests of other sites through a browser; `server` is its name in the message."""
-    host, origin = headers.get(b"host", ""), headers.get(b"origin")
-    if host_name(host) not in _OWN_HOSTS:
-        raise Problem(421, f"{server} answers only to localhost, 127.0.0.1 and [::1]; ask it under one of them")
-    is_ours = origin is None or origin.partition("://")[2] == host
-    if not is_ours or headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none"):
-        raise Problem(403, f"{server} answers no page of another site", "PermissionError")
+def json_response(value: Any, status: int = 200) -> Response:
+    """Return a value as JSON."""
+    return Response(to_json(value), status, media_type="application/json")
 
 
-async def read_body(headers: Headers, receive: Receive, hold: Callable[[int], None]) -> bytes:
-    """Return the whole body, or raise Problem; the Content-Length header is not trusted.
+def files_of(folder: Path) -> Callable[[Request], Response]:
+    """Return the work of a route for the files of a folder, which are read once; only these are served."""
+    found: dict[str, Response] = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            media_type = _MEDIA_TYPES.get(path.suffix, "text/plain")
+            found[path.relative_to(folder).as_posix()] = Response(path.read_bytes(), media_type=media_type)
 
-    For large bodies, `hold` is called with the bytes so far, and may raise Problem.
-    """
-    content_type = headers.get(b"content-type", "")
-    if content_type.partition(";")[0].strip().lower() != "application/json":
-        raise Problem(415, f"send the header content-type: application/json; got {content_type or 'none'!r:.80}")
-    too_large = Problem(413, f"the request is larger than {LARGEST_BODY} bytes; send less at once")
-    length = headers.get(b"content-length", "0")
-    if not (length.isascii() and length.isdigit()) or int(length[:16]) > LARGEST_BODY:
-        raise too_large
-    body, has_more = bytearray(), True
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            while has_more:
-                message = await receive()
-                if message["type"] == "http.disconnect":  # the body is incomplete, though it may look complete
-                    raise Problem(400, "the request was cut off before its end")
-                body += message.get("body", b"")
-                has_more = message.get("more_body", False)
-                if len(body) > LARGEST_BODY:
-                    raise too_large
-                if len(body) > SMALL_BODY:
-                    hold(len(body))
-    except TimeoutError:
-        raise Problem(408, f"the request took longer than {BODY_SECONDS:.0f} seconds to arrive") from None
-    return bytes(body)
+    def work(request: Request) -> Response:
+        path = request.path_params["path"]
+        if path not in found:
+            raise Problem(404, f"there is no file {path!r:.80}")
+        return found[path]
+
+    return work
 
 
-class Allowance:
-    """Rate limit for each caller, with a burst of one second; a rate of 0 is no limit.
-
-    >>> allowance = Allowance(2.0, clock=lambda: 0.0)
-    >>> allowance.take("shop"), allowance.take("shop"), allowance.take("shop")
-    (0.0, 0.0, 0.5)
-    """
+class _Allowance:
+    """Rate limit for each caller, with a burst of one second; a rate of 0 is no limit."""
 
     def __init__(self, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._clock = float(per_second), clock
         self._burst = max(1.0, math.ceil(self._rate))
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._due: OrderedDict[str, float] = OrderedDict()  # when a caller has its whole burst again
 
     def take(self, caller: str, cost: int = 1) -> float:
         """Return 0 if the request is allowed, else the seconds to wait; a cost above the burst is allowed when idle."""
         if not self._rate:
             return 0.0
-        with self._lock:
-            now = self._clock()
-            left, since = self._left.pop(caller, (self._burst, now))
-            left = min(self._burst, left + (now - since) * self._rate)
-            needed = min(float(cost), self._burst)
-            is_allowed = left >= needed
-            self._left[caller] = (left - (cost if is_allowed else 0.0), now)
-            if len(self._left) > _MOST_CALLERS:
-                self._left.popitem(last=False)
-            return 0.0 if is_allowed else (needed - left) / self._rate
+        now = self._clock()
+        due = max(self._due.pop(caller, now), now)
+        wait = max(due - now - (self._burst - min(cost, self._burst)) / self._rate, 0.0)
+        self._due[caller] = due if wait else due + cost / self._rate
+        if len(self._due) > _MOST_CALLERS:
+            self._due.popitem(last=False)
+        return wait
 
 
 # The gate.
 
 
 class Gate:
-    """ASGI middleware for every request: puts its body into the scope's state, and answers all its errors.
+    """An ASGI application behind the checks of every request, of which it answers all errors.
 
-    `admit` raises Problem for a request that is refused, before its body is read; `explain` returns the problem for an
-    exception; `is_page` is whether a path is one of a page with scripts; `note` is called with scope, status and
-    seconds; `log` is the name of the log for internal errors.
+    A request's state has its `body`, `caller` (None if unknown), `address`, and the name of its `token`. `name` is the
+    server's in messages, `rate` the maximum of guesses and feedback per second of one caller, 0 for no limit.
     """
 
-    def __init__(
-        self,
-        app: Application,
-        admit: Callable[[Scope, Headers], None],
-        log: str,
-        explain: Callable[[BaseException], Problem] = problem_of,
-        is_page: Callable[[str], object] = lambda _path: True,
-        note: Callable[[Scope, int, float], None] = lambda _scope, _status, _seconds: None,
-        expected: tuple[type[Exception], ...] = (),
-    ) -> None:
-        self._expected: tuple[type[BaseException], ...] = (Problem, *expected)  # they are not logged
-        self._app, self._admit, self._explain, self._is_page, self._note = app, admit, explain, is_page, note
-        self._log = logging.getLogger(log)
+    def __init__(self, router: routing.Router, name: str, tokens: Tokens | None = None, rate: float = 0.0) -> None:
+        self._router, self._name, self._tokens = router, name, tokens
+        self._allowance, self._failures = _Allowance(rate), _Allowance(_FAILURES_PER_SECOND)
         self._n_held = 0  # bytes of large requests in progress
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with a problem."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self._router(scope, receive, send)
             return
         began, status, is_begun = time.perf_counter(), 500, False
-        more_headers = _PAGE_HEADERS if self._is_page(scope["path"]) else _DATA_HEADERS
-        state = scope.setdefault("state", {})
-        scope["app"] = self  # so that the router raises exceptions
+        more_headers = _PAGE_HEADERS if _is_page(scope["path"]) else _DATA_HEADERS
+        state, client = scope.setdefault("state", {}), scope.get("client")
+        state |= {"caller": None, "token": None, "address": client[0] if client else ""}
+        scope["app"] = self  # also so that the router raises exceptions
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status, is_begun
@@ -288,54 +262,110 @@ class Gate:
             await send(message)
 
         try:
-            headers = headers_of(scope)
+            headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+            if len(headers) < len(scope["headers"]):  # a proxy may have used the other one
+                _check_single(scope["headers"])
             self._admit(scope, headers)
             is_sent = scope["method"] in ("POST", "PUT")
-            state["body"] = await read_body(headers, receive, lambda n: self._hold(state, n)) if is_sent else b""
-            await self._app(scope, receive, send_with_headers)
+            state["body"] = await self._read_body(headers, receive, state) if is_sent else b""
+            await self._router(scope, receive, send_with_headers)
         except asyncio.CancelledError:  # the server stops
             if is_begun:
                 raise
             message = "the service stopped before this was done, and nothing of it happened; try again"
             await Problem(504, message, "BusyError", 1).response()(scope, receive, send_with_headers)
         except Exception as error:
-            problem = self._explain(error)
-            if problem.status >= 500 and not isinstance(error, self._expected):
-                self._log.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
+            problem = problem_of(error)
+            if problem.status >= 500 and not isinstance(error, Problem):
+                _LOG.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
             if not is_begun:
                 await problem.response()(scope, receive, send_with_headers)
         finally:
             self._n_held -= state.pop("held", 0)
-            self._note(scope, status, time.perf_counter() - began)
+            self.note(scope, status, time.perf_counter() - began)
+
+    def note(self, scope: Scope, status: int, seconds: float) -> None:
+        """Record a request that was answered."""
+
+    def charge(self, request: Request, cost: int) -> None:
+        """Raise Problem if a caller exceeds its rate limit."""
+        state = request.scope["state"]
+        wait = self._allowance.take(state["address"] if state["caller"] is ANYBODY else state["caller"].name, cost)
+        if wait:
+            message = "that is more than one caller may ask for in a second; try later"
+            raise Problem(429, message, "BusyError", math.ceil(wait))
+
+    def _admit(self, scope: Scope, headers: Mapping[bytes, str]) -> None:
+        """Put the caller of a request into its state, or raise Problem."""
+        state = scope["state"]
+        caller = ANYBODY if self._tokens is None else self._tokens.caller(headers.get(b"authorization"))
+        if caller is ANYBODY:
+            _check_own_page(headers, self._name)
+            if self._tokens is not None and not _FORWARDED.isdisjoint(headers):
+                raise Problem(403, "a proxy passes on what others ask; make a token first", "PermissionError")
+        elif caller is None or caller.is_expired:
+            is_open = _is_public(scope["path"]) or _is_page(scope["path"])
+            if is_open and scope["method"] not in ("POST", "PUT"):  # whose bodies would be read
+                return
+            wait = self._failures.take(state["address"])
+            if wait:
+                message = "too many requests without a valid token; try later"
+                raise Problem(429, message, "PermissionError", 1 + int(wait))
+            if caller is None:
+                raise Problem(401, "a valid token is needed: Authorization: Bearer …", "PermissionError")
+            state["token"] = caller.name
+            message = f"token {caller.name!r} expired at {caller.expires}; ask for a new one"
+            raise Problem(401, message, "PermissionError")
+        else:
+            state["token"] = caller.name
+        state["caller"] = caller
+
+    async def _read_body(self, headers: Mapping[bytes, str], receive: Receive, state: dict[str, Any]) -> bytes:
+        """Return the whole body, or raise Problem; the Content-Length header is not trusted."""
+        content_type = headers.get(b"content-type", "")
+        if content_type.partition(";")[0].strip().lower() != "application/json":
+            raise Problem(415, f"send the header content-type: application/json; got {content_type or 'none'!r:.80}")
+        too_large = Problem(413, f"the request is larger than {LARGEST_BODY} bytes; send less at once")
+        length = headers.get(b"content-length", "0")
+        if not (length.isascii() and length.isdigit()) or int(length[:16]) > LARGEST_BODY:
+            raise too_large
+        body, has_more = bytearray(), True
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                while has_more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":  # the body is incomplete, though it may look complete
+                        raise Problem(400, "the request was cut off before its end")
+                    body += message.get("body", b"")
+                    has_more = message.get("more_body", False)
+                    if len(body) > LARGEST_BODY:
+                        raise too_large
+                    if len(body) > _SMALL_BODY:
+                        self._hold(state, len(body))
+        except TimeoutError:
+            raise Problem(408, f"the request took longer than {_BODY_SECONDS:.0f} seconds to arrive") from None
+        return bytes(body)
 
     def _hold(self, state: dict[str, Any], n_bytes: int) -> None:
+        """Count the bytes of a large request, or raise Problem if all of them together are too many."""
         n_others = self._n_held - state.get("held", 0)
-        if n_others + n_bytes > MOST_BYTES_HELD:
+        if n_others + n_bytes > _MOST_BYTES_HELD:
             raise Problem(503, "there are too many large requests; send less at once, or later", "BusyError", 1)
         self._n_held, state["held"] = n_others + n_bytes, n_bytes
 
 
-# Pages.
+def _check_single(headers: list[tuple[bytes, bytes]]) -> None:
+    for name, count in Counter(name for name, _ in headers).items():
+        if count > 1 and name in _SINGLE_HEADERS:
+            raise Problem(400, f"the header {name.decode()} must be given once; it is there {count} times")
 
 
-class Files:
-    """The files of a folder, read once; only these are served."""
-
-    def __init__(self, folder: Path) -> None:
-        self._files = {
-            path.relative_to(folder).as_posix(): (
-                path.read_bytes(),
-                f"{_MEDIA_TYPES.get(path.suffix, 'text/plain')}; charset=utf-8",
-            )
-            for path in sorted(folder.rglob("*"))
-            if path.is_file()
-        }
-
-    def response(self, path: str, replace: Mapping[bytes, bytes] | None = None) -> Response:
-        """Return a file as a response, with some text replaced; raises Problem if there is none."""
-        if path not in self._files:
-            raise Problem(404, f"there is no file {path!r:.80}")
-        content, media_type = self._files[path]
-        for old, new in (replace or {}).items():
-            content = content.replace(old, new)
-        return Response(content, media_type=media_type)
+def _check_own_page(headers: Mapping[bytes, str], server: str) -> None:
+    """Raise Problem for requests of other sites through a browser."""
+    host, origin = headers.get(b"host", ""), headers.get(b"origin")
+    name, _, port = host.rpartition(":")
+    if (name if port.isdigit() else host).lower() not in _OWN_HOSTS:
+        raise Problem(421, f"{server} answers only to localhost, 127.0.0.1 and [::1]; ask it under one of them")
+    is_ours = origin is None or origin.partition("://")[2] == host
+    if not is_ours or headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none"):
+        raise Problem(403, f"{server} answers no page of another site", "PermissionError")

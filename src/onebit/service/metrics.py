@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from onebit.decider.tickets import LogError
 from onebit.service.gate import Problem
-from onebit.service.pool import WorkerPool
+from onebit.service.workers import WorkerPool
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -25,32 +25,18 @@ _COUNTS = {
 
 
 class Metrics(Collector):
-    """Counters of requests, and the status of every decider."""
+    """Counters of `requests`, their `seconds`, and the status of every decider; `text` is all of that."""
 
     def __init__(self, workers: WorkerPool) -> None:
-        self._workers, self._registry = workers, CollectorRegistry()
-        requests = Counter(
-            "onebit_requests", "Requests, by verb and status.", ["verb", "status"], registry=self._registry
-        )
+        registry = CollectorRegistry()
+        requests = Counter("onebit_requests", "Requests, by verb and status.", ["verb", "status"], registry=registry)
         seconds = Histogram(
-            "onebit_request_seconds", "How long requests took.", ["verb"], buckets=_SECONDS, registry=self._registry
+            "onebit_request_seconds", "How long requests took.", ["verb"], buckets=_SECONDS, registry=registry
         )
-        self._registry.register(self)
+        registry.register(self)
         # Cached: the lookup by labels takes longer than counting.
-        self._requests_of, self._seconds_of = cache(requests.labels), cache(seconds.labels)
-
-    def count(self, verb: str, status: int, seconds: float) -> None:
-        """Count a request."""
-        self._requests_of(verb, status).inc()
-        self._seconds_of(verb).observe(seconds)
-
-    def text(self) -> bytes:
-        """Return all metrics in the Prometheus text format."""
-        return generate_latest(self._registry)
-
-    def describe(self) -> list[Metric]:
-        """Return nothing, so that registration does not collect."""
-        return []
+        self.requests, self.seconds = cache(requests.labels), cache(seconds.labels)
+        self._workers, self.text = workers, partial(generate_latest, registry)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the status of every decider; busy ones are waited for a second in total."""

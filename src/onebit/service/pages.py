@@ -1,75 +1,63 @@
 """Data of the web pages: what they poll, computed once for all viewers of a decider, and tickets as text.
 
-What is polled never reads the whole log: the learning curve is part of the state, and each of the last events is read
-once. Nothing is computed while no page is open.
+What is polled never reads the whole log: the learning curve is part of the state, each of the last events is read once.
 """
 
 import asyncio
 import json
+import math
 import time
-from collections import OrderedDict
-from typing import Any
+from itertools import islice
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from onebit.decider import calls
+from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.report import Recent, report, share_of
-from onebit.decider.tickets import Event, Kind
+from onebit.decider.tickets import Kind
 from onebit.service.gate import Problem, problem_of
 from onebit.service.workers import DeciderWorker
 
-MOST_LISTED = 50  # maximum number of open tickets on a page
+MOST_WATCHED = 16  # deciders whose last events are cached: about 2 MB each
+_MOST_LISTED = 50  # maximum number of open tickets on a page
 _MOST_SHOWN = 100  # classes, and columns, on a page
 _FRESH_SECONDS = 0.25
 _PATIENCE_SECONDS = 0.5  # for busy deciders, in the list
-_MOST_WATCHED = 16  # deciders whose last events are cached: about 2 MB each
 _MOST_CATEGORIES = 12
 _LEARNER_LETTERS = 200
 _LISTED_VALUES, _LISTED_LETTERS = 12, 160  # of a record in a list
 _SHOWN_VALUES, _SHOWN_LETTERS = 200, 4_000  # of the record of one ticket
 _NAME_LETTERS = 80
+_Number = Annotated[int, Meta(ge=0, lt=10**16, description="a whole number from 0")]
+_Limit = Annotated[int, Meta(ge=0, le=MOST_AT_ONCE, description=f"a whole number from 0 to {MOST_AT_ONCE}")]
+_ListLimit = Annotated[int, Meta(ge=0, le=_MOST_LISTED, description=f"a whole number from 0 to {_MOST_LISTED}")]
 
 
-class Watching:
-    """Data of the page of each decider, computed once for all viewers."""
+class Watch:
+    """The changing data of a decider's page, computed once for all viewers."""
 
-    def __init__(self) -> None:
-        self._watches: OrderedDict[DeciderWorker, _Watch] = OrderedDict()
+    def __init__(self, worker: DeciderWorker) -> None:
+        self._worker = worker
+        self._turn, self._recent = asyncio.Lock(), Recent()
+        self._frame, self._made = b"", -math.inf
 
-    async def frame(self, worker: DeciderWorker) -> bytes:
-        """Return the changing data of one decider's page, as JSON."""
-        worker.open_decider()
-        watch = self._watches.setdefault(worker, _Watch())
-        self._watches.move_to_end(worker)
-        if len(self._watches) > _MOST_WATCHED:
-            self._watches.popitem(last=False)
-        async with watch.turn:
-            if time.monotonic() - watch.made > _FRESH_SECONDS:
-                watch.frame = await worker.read(watch.look)
-                watch.made = time.monotonic()
-            return watch.frame
+    async def frame(self) -> bytes:
+        """Return the data as JSON."""
+        self._worker.open_decider()
+        async with self._turn:
+            if time.monotonic() - self._made > _FRESH_SECONDS:
+                self._frame = await self._worker.read(self._look)
+                self._made = time.monotonic()
+            return self._frame
 
-
-class _Watch:
-    def __init__(self) -> None:
-        self.turn = asyncio.Lock()
-        self.frame, self.made = b"", -_FRESH_SECONDS
-        self._recent = Recent()
-
-    def look(self, decider: Decider) -> bytes:
+    def _look(self, decider: Decider) -> bytes:
         summary, status = calls.plain(report(decider, self._recent)), calls.status(decider)
         status |= {"n_classes": len(status.pop("classes")), "learner": f"{status['learner']:.{_LEARNER_LETTERS}}"}
-        ranked = sorted(summary["by_class"], key=lambda each: -each["guessed"])
-        summary["by_class"] = ranked[:_MOST_SHOWN]
-        settings = decider.settings
-        frame = {
-            "status": status,
-            "report": summary,
-            "course": decider.course(),
-            "weights": decider.kernel_weights(),
-            "deadline": settings.deadline,
-            "silence": settings.silence,
-            "exploration_floor": settings.exploration_floor,
-        }
+        summary["by_class"] = sorted(summary["by_class"], key=lambda each: -each["guessed"])[:_MOST_SHOWN]
+        frame = {"status": status, "report": summary, "course": decider.course(), "weights": decider.kernel_weights()}
+        frame |= {name: getattr(decider.settings, name) for name in ("deadline", "silence", "exploration_floor")}
         return json.dumps(frame, allow_nan=False, default=str).encode()
 
 
@@ -80,60 +68,59 @@ def overview(workers: list[DeciderWorker]) -> list[dict[str, Any]]:
 
 
 def _summary(worker: DeciderWorker, seconds: float) -> dict[str, Any]:
-    if worker.decider is None and worker.fault is None:
+    if not worker.opened.is_set():
         return {"state": "opening"}
     try:
         status, is_busy = worker.status_within(seconds)
     except (Problem, ValueError, OSError) as error:
         return {"state": "fault", "says": problem_of(error).detail}
-    numbers = None
+    numbers: dict[str, Any] | None = None
     if status is not None:
         n_answered = status.right + status.wrong
-        mistakes = share_of(status.wrong, n_answered)._asdict()
-        numbers = {"guesses": status.guesses, "open": status.open, "answered": n_answered, "mistakes": mistakes}
-        numbers["last"] = status.last.timestamp()
+        numbers = {"guesses": status.guesses, "open": status.open, "answered": n_answered}
+        numbers |= {"mistakes": share_of(status.wrong, n_answered)._asdict(), "last": status.last.timestamp()}
     return {"state": "busy" if is_busy else "ready", "numbers": numbers}
 
 
+# What is asked about a decider. Parameters are the query of a request.
+
+
+def log_page(decider: Decider, after: _Number = 0, limit: _Limit = MOST_AT_ONCE) -> calls.EventsResult:
+    """Return a page of the log."""
+    return calls.page_of_events(islice(decider.events(after), limit), decider.classes, after)
+
+
 def columns(decider: Decider) -> dict[str, Any]:
-    """Return how the columns of records are encoded."""
+    """Return how the first columns of records are encoded."""
     found = decider.columns()
-    listed = [
-        {
-            "name": each.name,
-            "kind": each.kind,
-            "n_places": len(each.slots),
-            "categories": each.categories[:_MOST_CATEGORIES],
-            "n_categories": len(each.categories),
-            "seen": each.seen,
-            "missing": each.missing,
-            "shared": each.shared,
-        }
-        for each in found[:_MOST_SHOWN]
-    ]
+    listed = []
+    for each in found[:_MOST_SHOWN]:
+        column = each._asdict() | {"n_places": len(each.slots), "n_categories": len(each.categories)}
+        del column["slots"]
+        listed.append(column | {"categories": each.categories[:_MOST_CATEGORIES]})
     return {"columns": listed, "n_more": len(found) - len(listed)}
 
 
-def open_tickets(decider: Decider, older_than: str | None, limit: int) -> dict[str, Any]:
+def open_tickets(decider: Decider, older_than: str | None = None, limit: _ListLimit = 10) -> dict[str, Any]:
     """Return open tickets, newest first, with their records."""
     found = decider.open_tickets(older_than, limit + 1)
     listed = []
     for ticket in found[:limit]:
         asked = next((event for event in decider.look_up(ticket) if event.kind == Kind.GUESSED), None)
-        record = None if asked is None else asked.body["record"]
-        listed.append(
-            {**calls.ticket_result(ticket)} | {"record": shown_record(record, _LISTED_VALUES, _LISTED_LETTERS)}
-        )
+        record = _shown_record(None if asked is None else asked.body["record"], _LISTED_VALUES, _LISTED_LETTERS)
+        listed.append({**calls.ticket_result(ticket), "record": record})
     return {"tickets": listed, "has_more": len(found) > limit}
 
 
-def one_ticket(decider: Decider, name: str) -> dict[str, Any]:
+def one_ticket(decider: Decider, id: str = "") -> dict[str, Any]:
     """Return the details of a ticket, by its id or the key of its request; raises Problem if unknown."""
-    events = decider.look_up(name)
+    events = decider.look_up(id)
     asked = next((event for event in events if event.kind == Kind.GUESSED), None)
     if asked is None:
-        raise Problem(404, f"there is no ticket {name!r:.80}, nor a request with that key, or it was compacted away")
-    body, classes = asked.body, decider.classes
+        raise Problem(404, f"there is no ticket {id!r:.80}, nor a request with that key, or it was compacted away")
+    body, classes, last = asked.body, decider.classes, events[-1]
+    unanswered: dict[str, str] = {Kind.GUESSED: "open", Kind.CLOSED: "silent"}
+    answered = {True: "right", False: "wrong", None: "withdrawn"}
     return {
         "id": asked.ticket,
         "key": asked.key,
@@ -142,30 +129,16 @@ def one_ticket(decider: Decider, name: str) -> dict[str, Any]:
         "propensity": body["propensity"],
         "is_explored": body["label"] != body["wanted"],
         "among": None if body["among"] is None else [classes[i] for i in body["among"]][:_SHOWN_VALUES],
-        "record": shown_record(body["record"], _SHOWN_VALUES, _SHOWN_LETTERS),
-        "state": state_of(events),
+        "record": _shown_record(body["record"], _SHOWN_VALUES, _SHOWN_LETTERS),
+        "state": unanswered.get(last.kind) or answered[last.body["correct"]],
         "history": [
             {"time": event.time, "kind": str(event.kind), "correct": event.body.get("correct")} for event in events
         ],
     }
 
 
-def state_of(events: list[Event]) -> str:
-    """Return the state of a ticket: open, right, wrong, withdrawn, or closed without feedback."""
-    last = events[-1]
-    if last.kind == Kind.CLOSED:
-        return "silent"
-    if last.kind == Kind.GUESSED:
-        return "open"
-    return {True: "right", False: "wrong", None: "withdrawn"}[last.body["correct"]]
-
-
-def shown_record(record: Any, most: int, longest: int) -> dict[str, Any]:
-    """Return the first values of a record as pairs of short strings, and the number of the others.
-
-    >>> shown_record({"subject": "lost", "sent": {"$date": "2026-11-16"}, "tags": ["a", "b"], "zip": None}, 3, 160)
-    {'values': [['subject', 'lost'], ['sent', '2026-11-16'], ['tags', 'a, b']], 'n_more': 1}
-    """
+def _shown_record(record: Any, most: int, longest: int) -> dict[str, Any]:
+    """Return the first values of a record as pairs of short strings, and the number of the others."""
     if isinstance(record, dict) and set(record) == {"$mapping"}:
         pairs = [(str(name), value) for name, value in record["$mapping"]]
     elif isinstance(record, dict):
@@ -177,19 +150,13 @@ def shown_record(record: Any, most: int, longest: int) -> dict[str, Any]:
 
 
 def _text_of(value: Any) -> str:
-    if isinstance(value, str):
-        return value
     if value is None or value == []:
         return "—"
-    if isinstance(value, dict) and len(value) == 1:
-        ((kind, held),) = value.items()
-        if kind in ("$date", "$datetime", "$float"):
-            return str(held)
-        if kind == "$set":
-            return _text_of(held)
+    if isinstance(value, dict) and value.keys() & {"$date", "$datetime", "$float", "$set"} and len(value) == 1:
+        return _text_of(*value.values())
     if isinstance(value, list) and not any(isinstance(item, (dict, list)) for item in value):
         return ", ".join(map(_text_of, value))
-    return json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _cut(text: str, longest: int) -> str:

@@ -1,18 +1,43 @@
-"""The process of ``onebit serve``: its server, its limits, and its log."""
+"""The server of ``onebit serve`` and the playground: limits on connections that uvicorn lacks, process and log.
+
+Many slow connections could use up the process's file descriptors, which the deciders need too. Half of them are for
+connections, the others for logs and the database.
+"""
 
 import asyncio
 import gc
+import ipaddress
 import json
 import logging
+import math
 import socket
 import sys
+import time
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 
 import uvicorn
 
+from onebit.inputs import check_integer
+from onebit.service.gate import HEADERS, Problem
+
+MOST_CONNECTIONS = 1_000  # default limit, unless the process can open fewer than twice as many files
+KEEP_ALIVE_SECONDS = 30  # maximum idle time of a connection after a response
 NAME = "onebit.serve"  # name of the log
+_LARGEST_HEAD = 64_000  # maximum bytes of a request line and headers
+_HEAD_SECONDS = 30.0  # maximum time for them to arrive
+_SEND_SECONDS = 30.0  # maximum time for a client to read `_LEAST_READ` bytes of a response, or the rest
+_LEAST_READ = 1 << 16
+_REFUSED_SECONDS = 1.0  # how long a refused connection stays open, so that its client can read the reason
+_RETRY_SECONDS = 5
+_SHARE_OF_ONE = 4  # one address may have this fraction of all connections
+_SHARE_KEPT = 4  # this fraction is reserved for known addresses
+_KNOWN_SECONDS = 600.0
+_MOST_KNOWN = 10_000
+_WARN_AGAIN_SECONDS = 10.0
 _LAST_ANSWERS_SECONDS = 1.0
 _MOST_FILES = 65_536
 _SWITCH_SECONDS = 0.001  # the event loop must not wait long for worker threads
@@ -21,10 +46,191 @@ _EXTRAS = ("method", "path", "status", "seconds", "caller", "address", "decider"
 _LOG = logging.getLogger(NAME)
 
 
-class Server(uvicorn.Server):
-    """A server with a log line at startup; `on_stop` is called before it waits for running requests to end."""
+class Connections:
+    """Counts connections and enforces the limits.
 
-    def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None] | None = None) -> None:
+    The last quarter of all connections is reserved for known addresses: those with a successful request in the last ten
+    minutes, with a valid token where one is required.
+    """
+
+    def __init__(self, most: int, most_of_address: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._most_of_address, self._clock = most, most_of_address, clock
+        self._taken: Counter[str] = Counter()
+        self._n_taken = 0
+        self._known: OrderedDict[str, float] = OrderedDict()
+        self._n_refused, self._last_warning = 0, -_WARN_AGAIN_SECONDS
+        self.n_leaving, self.most_leaving = 0, max(16, most // 4)
+        """Refused connections that are kept open until their clients have read the response."""
+
+    def take(self, address: str) -> str | None:
+        """Count a new connection; return None, or the reason for a refusal."""
+        is_known = self._known.get(address, -_KNOWN_SECONDS) + _KNOWN_SECONDS > self._clock()
+        if self._taken[address] >= self._most_of_address:
+            message = f"there are {self._most_of_address} connections from this address; try again"
+        elif self._n_taken >= self._most - (0 if is_known else self._most // _SHARE_KEPT):
+            message = f"there are {self._n_taken} connections; try again"
+        else:
+            self._taken[address] += 1
+            self._n_taken += 1
+            return None
+        self._n_refused += 1
+        if self._clock() - self._last_warning >= _WARN_AGAIN_SECONDS:  # at intervals, not for each
+            _LOG.warning("%d connections were refused: %s", self._n_refused, message)
+            self._n_refused, self._last_warning = 0, self._clock()
+        return message
+
+    def give_back(self, address: str) -> None:
+        """Count the end of a connection."""
+        self._n_taken -= 1
+        self._taken[address] -= 1
+        if not self._taken[address]:
+            del self._taken[address]
+
+    def know(self, address: str) -> None:
+        """Record a successful request from an address."""
+        self._known[address] = self._clock()
+        self._known.move_to_end(address)
+        if len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+
+
+def connection_limits(most: int | None, most_of_address: int | None, n_files: int) -> Connections:
+    """Return the limits that the operator chose, or raise ValueError if they exceed half of the open files allowed."""
+    if most is None:
+        most = max(1, min(MOST_CONNECTIONS, n_files // 2))
+    elif check_integer("--max-connections", most, low=1) > n_files // 2:
+        raise ValueError(
+            f"--max-connections {most} needs {2 * most} open files, half of them for logs, and this process may open "
+            f"{n_files}; raise that (ulimit -n, or LimitNOFILE of systemd), or say at most {n_files // 2}"
+        )
+    if most_of_address is None:
+        most_of_address = max(1, most // _SHARE_OF_ONE)
+    return Connections(most, check_integer("--max-connections-per-address", most_of_address, low=1, high=most))
+
+
+def _counted_as(host: str) -> str:
+    """Return the address under which one is counted: an IPv6 /64 network counts as one."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:  # not an IP socket
+        return host
+    if isinstance(address, ipaddress.IPv4Address) or address.is_loopback:
+        return str(address)
+    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False).network_address)
+
+
+def _guarded(base: Any, limits: Connections) -> Any:
+    """Return a protocol class that enforces all limits; `Server` calls its `look` now and then."""
+
+    class Guarded(base):  # type: ignore[misc]
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            # Nothing more is read while pipelined requests wait in this connection; the h11 protocol has none.
+            resume, waiting = self.flow.resume_reading, getattr(self, "pipeline", ())
+            self.flow.resume_reading = lambda: None if waiting else resume()
+            transport.set_write_buffer_limits(0)  # call `pause_writing` for any unread bytes
+            self._waiting_since, self._n_unread = time.monotonic(), 0  # for a head, and bytes of it so far
+            self._sending_since, self._n_unsent = math.inf, 0
+            self._address = _counted_as(self.client[0] if self.client else "")
+            refusal = limits.take(self._address)
+            self._is_refused = refusal is not None
+            if refusal is None:
+                return
+            limits.n_leaving += 1
+            transport.write(_written(Problem(503, refusal, "BusyError", _RETRY_SECONDS)))
+            if limits.n_leaving > limits.most_leaving or not transport.can_write_eof():
+                transport.close()
+            else:  # not closed at once: further data of the client would cause a reset before it reads the response
+                transport.write_eof()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if self._is_refused:
+                limits.n_leaving -= 1
+            else:
+                limits.give_back(self._address)
+            super().connection_lost(exc)
+
+        def look(self, now: float) -> None:
+            """Let go of a client that is too slow."""
+            if now - self._waiting_since > (_REFUSED_SECONDS if self._is_refused else _HEAD_SECONDS):
+                if self._is_refused or (self.cycle is not None and not self._n_unread):
+                    self.transport.close()
+                else:
+                    self._refuse(Problem(408, f"the headers took longer than {_HEAD_SECONDS:.0f} seconds to arrive"))
+            if now - self._sending_since > _SEND_SECONDS:
+                left = self.transport.get_write_buffer_size()
+                if left > self._n_unsent - _LEAST_READ:
+                    self.transport.abort()
+                self._sending_since, self._n_unsent = now, left
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._sending_since, self._n_unsent = time.monotonic(), self.transport.get_write_buffer_size()
+
+        def resume_writing(self) -> None:
+            self._sending_since = math.inf
+            super().resume_writing()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self.scope["state"].get("caller") is not None:
+                limits.know(self._address)
+
+        def data_received(self, data: bytes) -> None:
+            if self._is_refused:
+                return
+            cycle = self.cycle
+            is_body = cycle is not None and cycle.more_body  # the rest of one, if it was answered early
+            expects_head = cycle is None or (cycle.response_complete and not is_body)
+            if expects_head and len(data) > _LARGEST_HEAD and b"\r\n\r\n" not in data[: _LARGEST_HEAD + 4]:
+                self._n_unread = len(data)
+            else:
+                super().data_received(data)
+                cycle = self.cycle
+                if cycle is not None and not cycle.response_complete:
+                    self._waiting_since, self._n_unread = math.inf, 0
+                else:
+                    self._n_unread += 0 if is_body else len(data)
+                    self._waiting_since = min(self._waiting_since, time.monotonic())
+            if self._n_unread > _LARGEST_HEAD:
+                self._refuse(Problem(431, f"the headers are larger than {_LARGEST_HEAD} bytes"))
+
+        def on_message_complete(self) -> None:
+            super().on_message_complete()
+            self.cycle.more_body = False  # httptools does not set it after the response
+
+        def send_400_response(self, msg: str) -> None:
+            cycle = self.cycle
+            # No second response can be sent in the middle of one.
+            if cycle is None or cycle.response_complete or (cycle.more_body and not cycle.response_started):
+                self._refuse(Problem(400, "this is no request of HTTP/1.1"))
+            else:
+                self.transport.close()
+
+        def _refuse(self, problem: Problem) -> None:
+            self._waiting_since = math.inf
+            if not self.transport.is_closing():
+                self.transport.write(_written(problem))
+                self.transport.close()
+
+    return Guarded
+
+
+def _written(problem: Problem) -> bytes:
+    """Return the bytes of a response that closes the connection."""
+    response = problem.response()
+    headers = [*response.raw_headers, *HEADERS]
+    headers += [] if b"connection" in dict(headers) else [(b"connection", b"close")]
+    lines = [f"HTTP/1.1 {problem.status} {problem.described()['title']}".encode()]
+    return b"\r\n".join([*lines, *(name + b": " + value for name, value in headers), b"", response.body])
+
+
+class Server(uvicorn.Server):
+    """uvicorn with limits on connections; `on_stop` is called before it waits for running requests to end."""
+
+    def __init__(self, config: uvicorn.Config, limits: Connections, on_stop: Callable[[], None] | None = None) -> None:
+        config.load()
+        config.http_protocol_class = _guarded(config.http_protocol_class, limits)
         super().__init__(config)
         self._on_stop = on_stop
 
@@ -36,6 +242,14 @@ class Server(uvicorn.Server):
                 where = listening.getsockname()
                 shown = f"[{where[0]}]" if ":" in where[0] else where[0]
                 _LOG.info("listening on http://%s:%d", shown, where[1])
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look at all connections twice a second; called by uvicorn ten times a second."""
+        if counter % 5 == 0:
+            connections: list[Any] = list(self.server_state.connections)
+            for each in connections:
+                each.look(time.monotonic())
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop; requests that workers have started are still answered after the grace period."""
@@ -62,21 +276,15 @@ def raise_file_limit() -> int:
 
 
 def set_up_process() -> None:
-    """Shorten the thread switch interval, and exclude imported modules from garbage collection.
-
-    A full collection would block all requests for a tenth of a second.
-    """
+    """Let threads switch sooner, and exempt modules from garbage collection, which would block requests for 0.1 s."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_OBJECTS)
 
 
-class JsonLines(logging.Formatter):
-    """Formats log records as JSON lines."""
-
+class _JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        """Return a log record as a JSON line."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -89,9 +297,9 @@ class JsonLines(logging.Formatter):
 
 
 def set_up_log(with_requests: bool) -> None:
-    """Log to standard error; with all requests, or only refused ones."""
+    """Log to standard error as JSON lines; with all requests, or only refused ones."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(_JsonLines())
     logging.captureWarnings(True)
     for name in (NAME, "py.warnings", "uvicorn.error"):
         log = logging.getLogger(name)

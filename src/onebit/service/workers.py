@@ -1,103 +1,112 @@
-"""A worker: one decider with its thread, and the queue of its requests.
+"""The deciders of a service: a thread and a queue for each, and where they are stored.
 
 A worker takes all queued requests of its decider, executes them, waits for the disk once, and then answers them. So
-many callers share one commit, and a slow decider delays only its own callers.
+many callers share one commit, and a slow decider delays only its own callers. If several services share a database,
+each decider is open in one of them. The others check every `_LOOK_SECONDS` whether it is free, and the first one takes
+it over.
 """
 
 import asyncio
-import contextvars
 import logging
 import math
 import queue
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from onebit.decider.calls import Call
 from onebit.decider.decider import Decider
 from onebit.decider.log import Batch
-from onebit.decider.queries import BASE_BYTES
+from onebit.decider.queries import BASE_BYTES, CLASS_BYTES
+from onebit.decider.settings import check_database_is_supported, check_same
 from onebit.decider.tickets import LogError, LogWriteError, OwnedError, Status, UnreachableError
+from onebit.files import make_folder
 from onebit.machine_memory import Budget, MemoryBudgetError
-from onebit.service.gate import Problem, problem_of
+from onebit.service.gate import Problem, busy, problem_of
+from onebit.service.tokens import check_name
 
-MOST_WAITING = 10_000  # maximum number of queued requests for one decider
-MOST_BYTES_WAITING = 64 << 20  # maximum bytes of all queued requests; parsed, they take several times as much
-MOST_BYTES_FOR_ONE = 16 << 20
+MOST_DECIDERS = 200  # maximum number of deciders; each has a thread and a file
+_MOST_WAITING = 10_000  # maximum number of queued requests for one decider
+_MOST_BYTES_WAITING = 64 << 20  # maximum bytes of all queued requests; parsed, they take several times as much
+_MOST_BYTES_FOR_ONE = 16 << 20
 """Maximum bytes of requests queued for one decider, so that one that replays does not block others."""
-MOST_READERS = 4  # maximum number of concurrent reads of one decider
+_MOST_READERS = 4  # maximum number of concurrent reads of one decider
+_LOOK_SECONDS = 2.0  # interval at which a service checks for free deciders
+_OPENING_SECONDS = 1.0  # how long a stopping service waits for deciders that are being opened
 _MOST_TOGETHER = 500  # requests between two commits
+_GLANCE_SECONDS = 0.05  # interval at which a worker that waits for the compiler sees whether the service stops
 _REMEDY = (
     "answer open tickets, give fewer columns or classes or a learner that keeps less (diagonal=True), or start the "
     "service with a larger --memory"
 )
+_TEMPORARY = (OwnedError, UnreachableError, LogWriteError)
+_STOPPING = "the service is stopping"
 _LOG = logging.getLogger("onebit.serve")
 
 
-class Load:
-    """Resources used by all deciders; `memory` is their maximum in bytes."""
-
-    def __init__(self, memory: float = math.inf) -> None:
-        self.n_bytes = 0  # bytes of all queued requests; accessed only by the event loop
-        self.budget = Budget(memory, _REMEDY)
-        self.closing = threading.Lock()
-        """Deciders are closed one at a time, since each may copy its state for a snapshot."""
-        self.is_stopping = False  # whether the service is stopping, so that compilation is pointless
-
-
-class _Job(NamedTuple):
-    call: Call
-    n_bytes: int
+@dataclass(slots=True, eq=False)
+class _Job:
+    call: Callable[[Decider], Any]
     answer: "asyncio.Future[Any]"
     begun: threading.Lock  # acquired once: by the thread when it starts the job, or by the request when it is cancelled
+    value: Any = None
+    error: BaseException | None = None
+    batches: Sequence[Batch] = ()  # in which its events are written
 
 
 class DeciderWorker:
-    """A decider with its thread; `title` is its namespace and name.
+    """A decider with its thread; `title` is its namespace and name. With `settings` a request has just created it."""
 
-    `warms` is whether to compile the learner before the first guess, `is_new` whether a request just created it.
-    """
-
-    def __init__(
-        self, title: str, opener: Callable[[], Decider], load: Load, warms: bool = False, is_new: bool = False
-    ) -> None:
-        self.title, self._opener, self._load, self.is_new = title, opener, load, is_new
+    def __init__(self, pool: "WorkerPool", title: str, settings: dict[str, Any] | None = None) -> None:
+        self._pool, self.title, self._settings, self.is_new = pool, title, settings or {}, settings is not None
         self.decider: Decider | None = None
         self.fault: Exception | None = None
         self.opened = threading.Event()  # set when the decider is open, or opening failed
         self.ready = threading.Event()  # set when compilation is done as well
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._n_bytes = 0  # bytes of requests queued here; accessed only by the event loop
-        self._reading = threading.BoundedSemaphore(MOST_READERS)
+        self._reading = threading.BoundedSemaphore(_MOST_READERS)
         self._queueing = threading.Lock()
         self._is_closed = False
         self._status: Status | None = None
-        self._is_compiled, self._stop_waiting = not warms, threading.Event()
-        self._compiler: threading.Thread | None = None
         # Daemon: the process may end during a replay without loss.
-        self._thread = threading.Thread(target=self._work_within_budget, name=f"onebit {title}", daemon=True)
-        self._thread.start()
+        self.threads = [threading.Thread(target=self._run, name=f"onebit {title}", daemon=True)]
+        """Its own, and that of the compiler."""
+        self.threads[0].start()
 
     @property
     def is_ours(self) -> bool:
         """Whether the decider is open and owned by this process."""
         return self.decider is not None and self.decider.refusal is None
 
-    @property
-    def may_come_free(self) -> bool:
-        """Whether opening failed, but may succeed later."""
-        return isinstance(self.fault, (OwnedError, UnreachableError, LogWriteError))
-
     # Called by requests.
 
-    async def submit(self, call: Call, n_bytes: int) -> Any:
+    async def submit(self, call: Callable[[Decider], Any], n_bytes: int) -> Any:
         """Queue a call, and return its result once its events are on disk.
 
         If the task is cancelled before the thread starts the call, it is dropped; otherwise its end is awaited, since
         it will be written.
         """
-        job = self._put(call, n_bytes)
+        self.open_decider()
+        full = ""
+        if self._queue.qsize() >= _MOST_WAITING:
+            full = f"{_MOST_WAITING} requests are in line for {self.title}"
+        elif self._n_bytes + n_bytes > _MOST_BYTES_FOR_ONE:
+            full = f"requests of {_MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}"
+        elif self._pool.n_bytes + n_bytes > _MOST_BYTES_WAITING:
+            full = f"requests of {_MOST_BYTES_WAITING >> 20} MB are in line"
+        if full:
+            raise busy(full)
+        job = _Job(call, asyncio.get_running_loop().create_future(), threading.Lock())
+        with self._queueing:
+            if self._is_closed:
+                raise busy(_STOPPING)
+            self._queue.put(job)
+        self._n_bytes += n_bytes
+        self._pool.n_bytes += n_bytes
         try:
             return await asyncio.shield(job.answer)
         except asyncio.CancelledError:
@@ -105,40 +114,20 @@ class DeciderWorker:
                 job.answer.cancel()
                 raise
             return await job.answer
+        finally:
+            self._n_bytes -= n_bytes
+            self._pool.n_bytes -= n_bytes
 
-    def _put(self, call: Call, n_bytes: int) -> _Job:
-        self.open_decider()
-        full = ""
-        if self._queue.qsize() >= MOST_WAITING:
-            full = f"{MOST_WAITING} requests are in line for {self.title}"
-        elif self._n_bytes + n_bytes > MOST_BYTES_FOR_ONE:
-            full = f"requests of {MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}"
-        elif self._load.n_bytes + n_bytes > MOST_BYTES_WAITING:
-            full = f"requests of {MOST_BYTES_WAITING >> 20} MB are in line"
-        if full:
-            raise Problem(503, f"{full}; try again", "BusyError", 1)
-        with self._queueing:
-            if self._is_closed:
-                raise stopping()
-            job = _Job(call, n_bytes, asyncio.get_running_loop().create_future(), threading.Lock())
-            self._queue.put(job)
-        self._note_bytes(n_bytes)
-        return job
-
-    def _note_bytes(self, n_bytes: int) -> None:
-        self._n_bytes += n_bytes
-        self._load.n_bytes += n_bytes
-
-    async def read(self, call: Call) -> Any:
+    async def read(self, call: Callable[[Decider], Any]) -> Any:
         """Return the result of a read-only call, concurrently with the queue."""
         decider = self.open_decider()
         if not self._reading.acquire(blocking=False):
-            raise Problem(503, f"{MOST_READERS} reports of {self.title} are being made; try again", "BusyError", 1)
+            raise busy(f"{_MOST_READERS} reports of {self.title} are being made")
         try:
             return await asyncio.to_thread(call, decider)
         except ValueError:
             if self._is_closed:  # closed meanwhile: not the caller's mistake
-                raise stopping() from None
+                raise busy(_STOPPING) from None
             raise
         finally:
             self._reading.release()
@@ -146,9 +135,7 @@ class DeciderWorker:
     def open_decider(self) -> Decider:
         """Return the decider, or raise Problem if it is not open."""
         if self.decider is None:
-            if self.fault is not None:
-                raise problem_of(self.fault)
-            raise Problem(503, f"{self.title} is being opened; try again", "BusyError", 1)
+            raise busy(f"{self.title} is being opened") if self.fault is None else problem_of(self.fault)
         if (refusal := self.decider.refusal) is not None:  # it tries to regain ownership by itself
             raise problem_of(refusal)
         return self.decider
@@ -160,145 +147,125 @@ class DeciderWorker:
         return self._status, found is None
 
     def stop(self) -> None:
-        """Let the thread end after all queued requests; `join` waits for it."""
+        """Let the thread end after all queued requests."""
         with self._queueing:
             if not self._is_closed:
                 self._is_closed = True
                 self._queue.put(None)
-        self.leave_compiler()
-
-    def leave_compiler(self) -> None:
-        """Stop waiting for the compiler, which cannot be interrupted."""
-        self._stop_waiting.set()
-
-    def join(self) -> None:
-        """Wait until the decider is closed."""
-        self._thread.join()
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether its thread, or that of the compiler, is still running."""
-        return self._thread.is_alive() or (self._compiler is not None and self._compiler.is_alive())
 
     # Run by the thread.
 
-    def _work_within_budget(self) -> None:
-        with self._load.budget.shared_by(self.title, beside=BASE_BYTES):
-            self._work()
-        self._load.budget.settle(self.title, 0.0)
+    def _run(self) -> None:
+        with self._pool.budget.shared_by(self.title, beside=BASE_BYTES):
+            self._open()
+            is_compiled = self.decider is not None and self._compile(self.decider)  # while requests are queued
+            self.ready.set()
+            if self.decider is not None:
+                self._work(self.decider, is_compiled)
+        self._pool.budget.settle(self.title, 0.0)
 
-    def _work(self) -> None:
+    def _open(self) -> None:
         extra = {"decider": self.title}
         try:
-            self.decider = self._opened_within_budget()
-        except OwnedError as error:
-            self.fault = error
-            _LOG.info("is open in %s", error.owner, extra=extra)
-        except (ValueError, OSError) as error:  # the message is sufficient, without traceback
-            self.fault = error
-            _LOG.warning("cannot be opened: %s", error, extra=extra)
+            decider = self._pool.open(self.title, self._settings)
+            try:  # its state may need more than was claimed at creation
+                self._pool.budget.claim(self.title, decider.n_bytes())
+            except MemoryBudgetError:
+                decider.close()
+                raise
+            self.decider = decider
         except Exception as error:
             self.fault = error
-            _LOG.error("cannot be opened", extra=extra, exc_info=error)
+            if isinstance(error, OwnedError):
+                _LOG.info("is open in %s", error.owner, extra=extra)
+            elif isinstance(error, (ValueError, OSError)):  # the message is sufficient, without traceback
+                _LOG.warning("cannot be opened: %s", error, extra=extra)
+            else:
+                _LOG.error("cannot be opened", extra=extra, exc_info=error)
         finally:
             self.opened.set()
-        if self.decider is not None and not self._load.is_stopping:
-            self._compile(self.decider)  # while requests are queued
-        self.ready.set()
-        if self.decider is None:
-            return
-        try:
-            while jobs := self._next_jobs():
-                if self._is_compiled:
-                    self._do(self.decider, jobs)
-                else:
-                    self._deliver(jobs, [(None, stopping()) for _ in jobs])
-        finally:
-            try:
-                with self._load.closing:
-                    self.decider.close()
-            except (LogError, LogWriteError) as error:
-                _LOG.warning("cannot be closed in order: %s", error, extra=extra)
 
-    def _opened_within_budget(self) -> Decider:
-        decider = self._opener()
-        try:  # its state may need more than was claimed at creation
-            self._load.budget.claim(self.title, decider.n_bytes())
-        except MemoryBudgetError:
-            decider.close()
-            raise
-        return decider
-
-    def _compile(self, decider: Decider) -> None:
-        """Compile what the first guess needs in another thread; return when done, or when the service stops."""
-        if self._is_compiled or self._stop_waiting.is_set():
-            return
+    def _compile(self, decider: Decider) -> bool:
+        """Compile what the first guess needs in another thread; return whether it was done before the service stops."""
+        if not self._pool.warms:
+            return True
 
         def compile_() -> None:
             extra, began = {"decider": self.title}, time.monotonic()
             _LOG.info("compiling what its first guess needs", extra=extra)
             try:
-                decider.warm_up()
+                with self._pool.budget.shared_by(self.title, beside=BASE_BYTES):
+                    decider.warm_up()
                 _LOG.info("is ready: compiled in %.1f seconds", time.monotonic() - began, extra=extra)
             except Exception as error:  # guesses may still work; otherwise the first caller gets the error
                 _LOG.warning("cannot be compiled in advance: %s", error, extra=extra)
-            self._is_compiled = True
-            self._stop_waiting.set()
 
-        within_budget, name = contextvars.copy_context().run, f"onebit {self.title} compiler"
-        self._compiler = threading.Thread(target=within_budget, args=(compile_,), name=name, daemon=True)
-        self._compiler.start()
-        self._stop_waiting.wait()
+        compiler = threading.Thread(target=compile_, name=f"onebit {self.title} compiler", daemon=True)
+        if not self._pool.stopping.is_set():
+            self.threads.append(compiler)
+            compiler.start()
+        while compiler.is_alive() and not self._pool.stopping.is_set():  # the compiler cannot be interrupted
+            compiler.join(_GLANCE_SECONDS)
+        return not self._pool.stopping.is_set()
+
+    def _work(self, decider: Decider, is_compiled: bool) -> None:
+        """Do what is queued, until the worker is stopped; then close the decider."""
+        try:
+            while jobs := self._next_jobs():
+                if is_compiled:
+                    self._do(decider, jobs)
+                else:
+                    for job in jobs:
+                        job.error = busy(_STOPPING)
+                self._deliver(jobs)
+        finally:
+            try:
+                with self._pool.closing:
+                    decider.close()
+            except (LogError, LogWriteError) as error:
+                _LOG.warning("cannot be closed in order: %s", error, extra={"decider": self.title})
 
     def _next_jobs(self) -> list[_Job]:
         """Return all queued jobs, waiting for at least one; none when stopping."""
-        first = self._queue.get()
-        if first is None:
-            return []
-        jobs = [first]
-        while len(jobs) < _MOST_TOGETHER:
-            try:
-                job = self._queue.get_nowait()
-            except queue.Empty:
-                break
-            if job is None:
-                self._queue.put(None)
-                break
-            jobs.append(job)
+        jobs: list[_Job] = []
+        with suppress(queue.Empty):
+            while len(jobs) < _MOST_TOGETHER:
+                job = self._queue.get(block=not jobs)
+                if job is None:
+                    if jobs:
+                        self._queue.put(None)
+                    break
+                jobs.append(job)
         return jobs
 
     def _do(self, decider: Decider, jobs: list[_Job]) -> None:
-        outcomes: list[tuple[Any, BaseException | None, list[Batch]]] = []
         try:
             with decider.batch() as batches:
                 for job in jobs:
                     n_before = max(len(batches) - 1, 0)
-                    if not job.begun.acquire(blocking=False):
-                        outcomes.append((None, None, []))  # the request was cancelled
-                        continue
-                    try:
-                        outcomes.append((job.call(decider), None, []))
-                    except Exception as error:
-                        outcomes.append((None, error, []))
-                    outcomes[-1][2].extend(batches[n_before:])
-        except LogWriteError as error:
+                    if job.begun.acquire(blocking=False):  # else the request was cancelled
+                        try:
+                            job.value = job.call(decider)
+                        except Exception as error:
+                            job.error = error
+                    job.batches = batches[n_before:]
+        except Exception as error:
             _LOG.error("cannot be written", extra={"decider": self.title}, exc_info=error)
-        except Exception as error:  # a bug: nothing counts as written, and the thread goes on
-            _LOG.error("cannot be written", extra={"decider": self.title}, exc_info=error)
-            outcomes = [(None, error, [])] * len(jobs)
-        self._load.budget.settle(self.title, decider.n_bytes())
-        self._deliver(jobs, [(value, error or _unwritten(held)) for value, error, held in outcomes])
+            if not isinstance(error, LogWriteError):  # a bug: nothing counts as written, and the thread goes on
+                for job in jobs:
+                    job.error = error
+        self._pool.budget.settle(self.title, decider.n_bytes())
 
-    def _deliver(self, jobs: list[_Job], outcomes: list[tuple[Any, BaseException | None]]) -> None:
+    def _deliver(self, jobs: list[_Job]) -> None:
         """Set the results of jobs, in the event loop."""
 
         def hand_over() -> None:
-            for job, (value, error) in zip(jobs, outcomes, strict=True):
-                self._note_bytes(-job.n_bytes)
+            for job in jobs:
+                error = job.error or next((batch.error for batch in job.batches if batch.error is not None), None)
                 if job.answer.done():  # cancelled
                     continue
                 if error is None:
-                    job.answer.set_result(value)
+                    job.answer.set_result(job.value)
                 else:
                     job.answer.set_exception(error)
 
@@ -308,10 +275,195 @@ class DeciderWorker:
             _LOG.warning("%d answers came too late", len(jobs))
 
 
-def stopping() -> Problem:
-    """Return the problem of a request while the service stops."""
-    return Problem(503, "the service is stopping; try again", "BusyError", 1)
+class WorkerPool:
+    """The workers of all deciders of a folder, in files ``namespace/name.onebit``, or of the database at a URL.
 
+    `memory` is the maximum of all deciders in bytes, `warms` whether learners are compiled before the first guess.
+    """
 
-def _unwritten(batches: list[Batch]) -> LogWriteError | None:
-    return next((batch.error for batch in batches if batch.error is not None), None)
+    def __init__(
+        self,
+        folder: Path,
+        url: str | None = None,
+        *,
+        opener: Callable[..., Decider] = Decider.open,
+        warms: bool = False,
+        memory: float = math.inf,
+    ) -> None:
+        self._folder, self._opener, self.warms = folder, opener, warms
+        self._database: Any = None
+        self.is_shared = url is not None  # with other services
+        if url is not None:
+            check_database_is_supported()
+            from onebit.decider.postgres import Database  # psycopg, which is optional
+
+            self._database = Database(url)
+        self.n_bytes = 0  # bytes of all queued requests; accessed only by the event loop
+        self.budget = Budget(memory, _REMEDY)
+        self.closing = threading.Lock()
+        """Deciders are closed one at a time, since each may copy its state for a snapshot."""
+        self.stopping = threading.Event()  # set when the service stops: nothing is compiled or begun any more
+        self._workers: dict[tuple[str, str], DeciderWorker] = {}
+        self._creating = threading.Lock()
+        self._has_looked = False
+        self._asking, self._asked = asyncio.Lock(), -math.inf
+        self._trouble: LogError | None = None
+        self._standby = threading.Thread(target=self._look_repeatedly, name="onebit standby")
+
+    def stored(self) -> dict[str, str | None]:
+        """Return the titles of all stored deciders, each with its owner in a database."""
+        if self._database is not None:
+            return dict(self._database.deciders())
+        return {f"{path.parent.name}/{path.stem}": None for path in sorted(self._folder.glob("*/*.onebit"))}
+
+    def open(self, title: str, settings: dict[str, Any]) -> Decider:
+        """Open a decider."""
+        if self._database is not None:
+            return Decider.open(self._database.url, name=title, **settings)
+        path = self._folder / f"{title}.onebit"
+        make_folder(path.parent)
+        try:
+            return self._opener(path, **settings)
+        except BaseException:
+            with suppress(OSError):  # not empty
+                path.parent.rmdir()
+            raise
+
+    def open_all(self) -> None:
+        """Start opening all deciders; in a shared database, keep checking for free ones."""
+        if self.is_shared:
+            self._standby.start()
+        else:
+            self.look()
+
+    def _look_repeatedly(self) -> None:
+        last = ""
+        while True:
+            trouble = ""
+            try:
+                self.look()
+            except Exception as error:  # any error: the standby thread must go on
+                trouble = str(error) or repr(error)
+            if trouble != last:  # log changes only
+                _LOG.warning("%s", trouble or "the database can be reached again")
+            last = trouble
+            if self.stopping.wait(_LOOK_SECONDS):
+                return
+
+    def look(self) -> None:
+        """Start opening deciders that are new, or were released by another process."""
+        found = self.stored()
+        with self._creating:
+            for title, owner in found.items():
+                namespace, _, name = title.partition("/")
+                try:
+                    key = check_name("namespace", namespace), check_name("name", name)
+                except ValueError as error:
+                    if not self._has_looked:
+                        _LOG.warning("%s is left alone: %s", title, error)
+                    continue
+                worker = self._workers.get(key)
+                # Opening may succeed later.
+                is_free = worker is None or (owner is None and isinstance(worker.fault, _TEMPORARY))
+                if is_free and not self.stopping.is_set():
+                    self._workers[key] = DeciderWorker(self, title)
+            self._has_looked = True
+
+    def get(self, namespace: str, name: str) -> DeciderWorker:
+        """Return the worker of a decider, or raise Problem if there is none."""
+        worker, title = self._workers.get((namespace, name)), f"{namespace}/{name}"
+        if worker is None:
+            raise Problem(404, f"there is no decider {title}; PUT /v1/{title} makes one", "LogError")
+        return worker
+
+    async def find(self, namespace: str, name: str) -> DeciderWorker:
+        """Like `get`, but also find deciders just created by another service; raises ValueError for invalid names."""
+        worker = self._workers.get((namespace, name))
+        if worker is not None:
+            return worker
+        check_name("namespace", namespace)
+        check_name("name", name)
+        if self.is_shared:
+            asked = time.monotonic()
+            async with self._asking:  # one search at a time
+                if asked >= self._asked:  # else another request has searched meanwhile
+                    self._asked, self._trouble = time.monotonic(), None
+                    try:
+                        await asyncio.to_thread(self.look)
+                    except LogError as error:
+                        self._trouble = error
+                if self._trouble is not None:
+                    raise problem_of(self._trouble)
+        return self.get(namespace, name)
+
+    def __iter__(self) -> Iterator[tuple[str, str, DeciderWorker]]:
+        for (namespace, name), worker in sorted(self._workers.items()):
+            yield namespace, name, worker
+
+    @property
+    def awaited(self) -> str:
+        """Message on what is pending before the service is ready; empty if it is."""
+        if not self._has_looked:
+            return "deciders are being looked for"
+        # Only its own caller waits for one that a request creates.
+        waiting = [each for each in list(self._workers.values()) if not each.is_new and not each.ready.is_set()]
+        n_compiling = sum(worker.opened.is_set() for worker in waiting)
+        n_opening = len(waiting) - n_compiling
+        return f"{n_opening} deciders are being opened, {n_compiling} are being compiled" if waiting else ""
+
+    def create(self, namespace: str, name: str, settings: dict[str, Any]) -> bool:
+        """Create a decider and wait until it is ready; return whether it is new. An existing one must match."""
+        before = self._workers.get((namespace, name))
+        if before is not None:
+            before.opened.wait()  # without the lock: may take long
+        with self._creating:
+            worker, is_new = self._created(f"{namespace}/{name}", settings)
+        worker.ready.wait()  # without the lock: may take a minute
+        return is_new
+
+    def _created(self, title: str, settings: dict[str, Any]) -> tuple[DeciderWorker, bool]:
+        if self.stopping.is_set():
+            raise busy(_STOPPING)
+        namespace, _, name = title.partition("/")
+        before = self._workers.get((namespace, name))
+        if before is not None and before.fault is None:
+            decider = before.open_decider()
+            classes = decider.classes  # not within try: its errors are no conflict, and name a path
+            try:
+                check_same(title, decider.settings, settings, classes=classes)
+            except LogError as error:
+                raise Problem(409, str(error), "LogError") from error
+            return before, False
+        if before is None and len(self._workers) >= MOST_DECIDERS:
+            raise Problem(409, f"the service has {MOST_DECIDERS} deciders, and takes no more", "LogError")
+        # Before a file is created; the width of rows is known only after the first record.
+        n_classes = settings["classes"] if isinstance(settings["classes"], int) else len(settings["classes"])
+        self.budget.claim(title, BASE_BYTES + CLASS_BYTES * n_classes)
+        worker = DeciderWorker(self, title, settings)
+        worker.opened.wait()
+        if worker.fault is not None:
+            worker.threads[0].join()
+            raise worker.fault
+        self._workers[namespace, name] = worker
+        return worker, before is None
+
+    @property
+    def has_left_threads(self) -> bool:
+        """Whether abandoned threads are still opening or compiling deciders."""
+        return any(thread.is_alive() for worker in list(self._workers.values()) for thread in worker.threads)
+
+    def close(self) -> None:
+        """Finish all queued requests and close all deciders."""
+        self.stopping.set()
+        if self._standby.is_alive():
+            self._standby.join()
+        with self._creating:  # no more workers are added
+            workers = list(self._workers.values())
+        for worker in workers:
+            worker.stop()
+        end = time.monotonic() + _OPENING_SECONDS
+        for worker in workers:
+            if worker.opened.wait(max(0.0, end - time.monotonic())):
+                worker.threads[0].join()
+            else:
+                _LOG.warning("is left while it is being opened", extra={"decider": worker.title})

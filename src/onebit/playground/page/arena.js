@@ -12,6 +12,7 @@ const DEFAULTS = {
 };
 const SHORTEST_TICK = 70; // milliseconds between frames
 const QUIET = 4000; // milliseconds between two announcements while playing
+const LISTED = 8; // rounds as text
 const GRIDS = [16, 20, 26, 32, 40, 48];
 
 // A long name may be broken where a word of it begins.
@@ -390,7 +391,7 @@ export class Arena {
     const name = (label) => make("span", { class: "name" }, swatch(this.color(label)), ` ${stream.labels[label]}`);
     byId("rounds").replaceChildren(
       ...rounds
-        .slice(-this.frame.n_listed)
+        .slice(-LISTED)
         .reverse()
         .map((each) => {
           const said = learners.flatMap((learner, at) => {

@@ -9,7 +9,7 @@ const PART = 20; // or this part of all answers, if that is more
 const LINES = 24; // of the table
 
 // Of moments [time, guesses, answered, wrong], the share wrong in about the last `span` answers at each.
-export function movingShares(moments, span) {
+function movingShares(moments, span) {
   let from = 0;
   return moments.map(([, , answered, wrong], at) => {
     while (from + 1 < at && answered - moments[from + 1][2] >= span) from++;

@@ -1,6 +1,6 @@
 // Requests to the server that this page came from.
 
-export class Problem extends Error {
+class Problem extends Error {
   constructor(status, detail) {
     super(detail);
     this.status = status; // 0 where nobody answered

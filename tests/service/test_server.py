@@ -21,8 +21,7 @@ import pytest
 pytest.importorskip("starlette")
 
 from onebit.service.app import Service
-from onebit.service.connections import Connections, connection_limits
-from onebit.service.server import raise_file_limit
+from onebit.service.server import Connections, _counted_as, connection_limits, raise_file_limit
 from onebit.service.tokens import add_token
 from served import DESK, LIGHT, running_here, serving_here
 
@@ -102,8 +101,8 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 10.0) -> None:
 
 
 def test_slow_connections_shut_nobody_out(tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.connections.HEAD_SECONDS", 1.5)
-    monkeypatch.setattr("onebit.service.connections.REFUSED_SECONDS", 0.2)
+    monkeypatch.setattr("onebit.service.server._HEAD_SECONDS", 1.5)
+    monkeypatch.setattr("onebit.service.server._REFUSED_SECONDS", 0.2)
     places = Connections(16, 11)  # 4 of them are kept for those who are known
     with serving_here(tmp_path, http, places=places) as url:
         established = Asking(url)
@@ -148,11 +147,11 @@ def test_only_who_has_a_token_is_known(tmp_path: Path) -> None:
             asking = Asking(url, number, shown)
             asking.ask("GET" if path == "/healthz" else "PUT", path, LIGHT)
             asking.close()
-    assert [places._is_known(f"127.0.0.{number}") for number in (2, 3, 4)] == [False, False, True]
+    assert list(places._known) == ["127.0.0.4"]
 
 
 def test_whoever_reads_nothing_is_let_go(tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.connections.SEND_SECONDS", 0.2)
+    monkeypatch.setattr("onebit.service.server._SEND_SECONDS", 0.2)
     places = Connections(4, 4)
     with serving_here(tmp_path, http, places=places) as url:
         at = urlsplit(url)
@@ -189,7 +188,7 @@ ASK_FOR_MUCH = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 def test_whoever_leaves_the_end_of_an_answer_is_let_go(
     tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onebit.service.connections.SEND_SECONDS", 0.2)
+    monkeypatch.setattr("onebit.service.server._SEND_SECONDS", 0.2)
     places = Connections(4, 4)
     with running_here(Service(tmp_path), places, http=http) as (url, server), slow_reader(url) as slow:
         state = server.server_state
@@ -203,7 +202,7 @@ def test_whoever_leaves_the_end_of_an_answer_is_let_go(
 
 
 def test_whoever_reads_hardly_anything_is_let_go(tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.connections.SEND_SECONDS", 0.5)
+    monkeypatch.setattr("onebit.service.server._SEND_SECONDS", 0.5)
     places = Connections(4, 4)
     with running_here(Service(tmp_path), places, http=http) as (url, server):
         asking = Asking(url)
@@ -226,7 +225,7 @@ def test_whoever_reads_hardly_anything_is_let_go(tmp_path: Path, http: str, monk
 def test_large_requests_that_arrive_slowly_take_bounded_memory(
     tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onebit.service.gate.MOST_BYTES_HELD", 500_000)
+    monkeypatch.setattr("onebit.service.gate._MOST_BYTES_HELD", 500_000)
     app: Any = Service(tmp_path)
     with running_here(app, http=http) as (url, _server):
         at = urlsplit(url)
@@ -237,11 +236,11 @@ def test_large_requests_that_arrive_slowly_take_bounded_memory(
         head = b"POST /v1/shop/routing/guess HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         with socket.create_connection((str(at.hostname), at.port), timeout=20) as slow:
             slow.sendall(head + b"Content-Length: 400000\r\n\r\n" + b" " * 399_999)
-            wait_until(lambda: app._gate._n_held == 399_999)
+            wait_until(lambda: app._n_held == 399_999)
             assert asking.ask(body=large) == 503, "it says so, and when to try again"
             assert asking.headers["retry-after"] == "1"
             assert asking.ask() == 200, "small ones are taken"
-        wait_until(lambda: app._gate._n_held == 0)
+        wait_until(lambda: app._n_held == 0)
         assert asking.ask(body=large) == 200
         asking.close()
 
@@ -259,7 +258,16 @@ def test_nothing_is_read_of_what_is_sent_without_a_token(tmp_path: Path, path: s
             assert said(sent) == 401, "before its body comes"
 
 
+def test_networks_count_as_one_address() -> None:
+    counted = {"192.0.2.7": "192.0.2.7", "::ffff:192.0.2.7": "192.0.2.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::"}
+    counted |= {"::1": "::1", "a socket": "a socket"}
+    assert {host: _counted_as(host) for host in counted} == counted
+
+
 def test_places() -> None:
+    places = Connections(4, 2)
+    asked = ("192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3")
+    assert [places.take(address) is None for address in asked] == [True, True, False, True, False]
     now = 0.0
     places = Connections(8, 3, clock=lambda: now)
     assert [places.take("a") for _ in range(3)] == [None] * 3
@@ -360,7 +368,7 @@ def test_1100_slow_sockets(tmp_path: Path) -> None:
 @pytest.mark.ci
 def test_a_process_without_files_left_goes_on(tmp_path: Path) -> None:
     """As if the caps were not: accepting fails, nothing spins or ends, and afterwards all is as before."""
-    uncapped = "import onebit.service.connections as c; c.Connections.take = lambda *_: None"
+    uncapped = "import onebit.service.server as s; s.Connections.take = lambda *_: None"
     with served_by_a_process(tmp_path, (100, 100), uncapped) as (url, pid):
         established = Asking(url)
         assert established.ask("PUT", DESK, LIGHT) == 201
