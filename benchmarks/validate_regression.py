@@ -78,8 +78,8 @@ def rates_of_theirs(options: str, X: Floats, y: Integers, orders: list[Integers]
             rounds = Path(folder) / "rounds.vw"
             write_rounds(rounds, X[order], y[order])
             for rate, found in rates.items():
-                played = play_rounds(f"{options} -l {rate} --random_seed {seed}", n_classes, rounds, y[order])
-                found.append(float(np.mean(played.guesses != y[order])))
+                guesses, _ = play_rounds(f"{options} -l {rate} --random_seed {seed}", n_classes, rounds, y[order])
+                found.append(float(np.mean(guesses != y[order])))
     return {rate: np.array(found) for rate, found in rates.items()}
 
 

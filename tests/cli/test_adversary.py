@@ -13,7 +13,7 @@ from in_process import onebit as run
 def test_adversary_writes_its_table(tmp_path: Path, plays: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if plays == "a few":  # others would have to be compiled first
         few = [onebit.UniformGuess(), onebit.BanditPerceptron(), onebit.MulticlassPerceptron()]
-        monkeypatch.setattr("onebit.experiments.duels.contestants", lambda _margin: few)
+        monkeypatch.setattr("onebit.experiments.duels._contestants", lambda _margin: few)
     answer = run("adversary", "remark", "--runs", "20", "--out", str(tmp_path))
     assert answer.returncode == 0, answer.stderr
     with (tmp_path / "adversaries.csv").open() as file:

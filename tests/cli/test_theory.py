@@ -11,7 +11,7 @@ from matplotlib.image import imread
 
 from in_process import onebit as run
 from onebit.bounds import BOUNDS
-from onebit.reporting.figures import WIDTH
+from onebit.reporting.figures import _WIDTH
 from onebit.theory.weak_labeling import random_set_splitting
 
 
@@ -52,7 +52,7 @@ def test_theory_writes_tables_and_figures(tmp_path: Path) -> None:
 
     for name in names:
         pixels = imread(tmp_path / f"{name}.png")
-        assert pixels.shape[1] == round(150 * WIDTH)
+        assert pixels.shape[1] == round(150 * _WIDTH)
         # A figure is mostly paper, but not only: its corner is white and many colours are on it.
         assert pixels[0, 0, :3].tolist() == [1.0, 1.0, 1.0]
         assert len(np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0)) > 50

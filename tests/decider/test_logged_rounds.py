@@ -13,7 +13,7 @@ import onebit
 from in_process import onebit as onebit_command
 from onebit.checks.problems import noisy_problem
 from onebit.cli import app
-from onebit.cli.evaluate import describe_log
+from onebit.cli.evaluate import _describe_log
 from onebit.decider.logged_rounds import is_decider, read_decider
 from onebit.decider.tickets import Kind, LogError, OwnedError, UnreachableError
 from onebit.experiments.evaluate import Candidate, evaluate
@@ -254,7 +254,7 @@ def test_silence_that_says_wrong_is_a_mistake_of_the_log(tmp_path: Path) -> None
     always_a = onebit.BanditPerceptron(classes=["a", "b"]).learn_labels(np.ones((2, log.X.shape[1])), ["a", "a"])
     (_, row) = evaluate(log, [Candidate("always a", always_a, is_frozen=True)])
     assert row.verdict == "surely fewer"
-    about = describe_log(log)
+    about = _describe_log(log)
     assert about["silence"].startswith(f"{status.wrong} of the wrong: no answer came in time")
     assert about["left out"] == "1 rounds of shadow mode, which learners do not hear"
 

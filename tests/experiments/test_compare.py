@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from drawn import draw_files
 from in_process import onebit
 from onebit.cli.compare import command
 from onebit.cli.options import Games, Workers
 from onebit.experiments import CellError, Spec, vowpal_wabbit
 from onebit.experiments.comparison import RUNS, Comparison, Outcome, run_comparison
 from onebit.experiments.entries import enter
-from onebit.experiments.figures import drawings, shown
-from onebit.experiments.players import make_rounds
+from onebit.experiments.figures import drawings
+from onebit.experiments.players import _make_rounds
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.playing import play
-from onebit.reporting.figures import draw_files
 from onebit.reporting.looks import looks_of
 from onebit.streams import paper_weak, preprocess
 from onebit.streams.reading import PLAIN
@@ -88,11 +88,11 @@ def test_streams_of_the_paper_are_drawn_anew(tmp_path: Path) -> None:
     source = Source("paper_weak", stream="paper_weak")
     wanted = comparison(source, preprocessing="none")
     stream = wanted.facts[source].stream
-    _, X, y, n_classes = make_rounds(stream, source, 7)
+    _, X, y, n_classes = _make_rounds(stream, source, 7)
     assert np.array_equal(X, paper_weak(150, 7)[0])
     assert np.array_equal(y, paper_weak(150, 7)[1])
     assert n_classes == 3
-    assert make_rounds(Spec("paper_weak", {**stream.settings, "rounds": 1}), source, 7)[3] == 3
+    assert _make_rounds(Spec("paper_weak", {**stream.settings, "rounds": 1}), source, 7)[3] == 3
 
 
 def test_key_knows_data_preprocessing_and_rounds(table: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_file_that_changes_while_it_is_played(table: Path) -> None:
     table.write_text(table.read_text() + "0.1,0.2,red,cat\n")
     load.cache_clear()
     with pytest.raises(ValueError, match="has changed while it was being played"):
-        make_rounds(stream, source, 0)
+        _make_rounds(stream, source, 0)
 
 
 def test_a_learner_that_cannot_play_is_named(table: Path, tmp_path: Path) -> None:
@@ -150,8 +150,10 @@ def test_bad_settings(settings: dict[str, Any], words: str) -> None:
 def fake_rival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "fake_vw.py"
     script.write_text(FAKE_VW)
-    real = vowpal_wabbit.command
-    monkeypatch.setattr(vowpal_wabbit, "command", lambda *given: [sys.executable, "-S", str(script), *real(*given)[3:]])
+    real = vowpal_wabbit._command
+    monkeypatch.setattr(
+        vowpal_wabbit, "_command", lambda *given: [sys.executable, "-S", str(script), *real(*given)[3:]]
+    )
     monkeypatch.setattr(vowpal_wabbit, "require", lambda: "0.0")
 
 
@@ -180,12 +182,13 @@ def test_command_with_the_rival_writes_everything(
     assert next(row["ratio_to_full_information"] for row in rows if row["learner"] == "MulticlassPerceptron") == "1"
     # Marked as text: to a spreadsheet a setting that begins with a dash is a formula.
     assert {row["remark"] for row in rows if row["learner"] == "VW best setting"} <= {
-        f"'{s}" for s in vowpal_wabbit.GRID
+        f"'{s}" for s in vowpal_wabbit._GRID
     }
     assert len(rows_of(out / "timing.csv")) == len(rows)
     ends = [row["mean"] for row in rows_of(out / "curves.csv") if row["round"] == "60"]
     assert ends == [row["mean"] for row in rows]
-    for word in ("standardised over all rows played", "win/tie/loss", "VW best per run", str(out), "told the label"):
+    words = ("standardised over all rows played", "win/loss: fewer/more mistakes", "VW best per run", str(out), "told the label")
+    for word in words:
         assert word in printed.replace("\n", " ")
     report = (out / "report.html").read_text(encoding="utf-8")
     for word in ("columns standardised over all rows played", "--rival vw", "onebit compare", "VW best per run"):
@@ -238,7 +241,7 @@ def test_figures_of_many_sets_many_learners_one_run(tmp_path: Path) -> None:
     assert "a single run" in drawn[1].caption
     again = draw_files(drawings(outcomes), tmp_path / "again")
     assert [a.svg.read_bytes() == b.svg.read_bytes() for a, b in zip(drawn, again, strict=True)] == [True] * 3
-    found = looks_of(shown(outcome.entry) for outcome in outcomes)
+    found = looks_of(outcome.entry for outcome in outcomes)
     assert len({(look.color, look.dashes) for look in found.values()}) == 11, "everyone can be told apart"
 
 
@@ -353,13 +356,15 @@ def test_changes_are_made_to_the_rounds_of_each_run_and_are_in_the_key() -> None
     assert len(set.union(*keys)) == 27
     wrong = []
     for seed in (0, 1):
-        (_, X, y, _), (_, same_X, labels, n_classes) = (make_rounds(specs[each], each, seed) for each in (plain, noisy))
+        (_, X, y, _), (_, same_X, labels, n_classes) = (
+            _make_rounds(specs[each], each, seed) for each in (plain, noisy)
+        )
         assert n_classes == 3
         assert np.array_equal(X, same_X)
         wrong.append(np.flatnonzero(y != labels).tolist())
     assert wrong[0] != wrong[1]
     assert all(15 < len(each) < 45 for each in wrong)
-    n_left = len(make_rounds(specs[thinned], thinned, 0)[2])
+    n_left = len(_make_rounds(specs[thinned], thinned, 0)[2])
     assert n_left == specs[thinned].settings["rounds"]
     assert n_left < 100
 

@@ -28,8 +28,8 @@ def test_hindsight_takes_the_best_of_the_grid(monkeypatch: pytest.MonkeyPatch) -
         ("b", "VW best per run", 4.5),
     ]
     best, oracle = settled[2:4]
-    assert best.remark == vowpal_wabbit.GRID[1]
-    assert oracle.remark == f"{vowpal_wabbit.GRID[0]}; {vowpal_wabbit.GRID[1]}"
+    assert best.remark == vowpal_wabbit._GRID[1]
+    assert oracle.remark == f"{vowpal_wabbit._GRID[0]}; {vowpal_wabbit._GRID[1]}"
     assert oracle.final.tolist() == [5, 4]
     assert oracle.seconds.tolist() == [2.0, 3.0]
 

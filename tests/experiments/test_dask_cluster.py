@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import pickle
 import shutil
 import signal
 import socket
@@ -23,11 +24,12 @@ import pytest
 
 from in_process import onebit
 from onebit.experiments import Cell, CellError, Spec, Store, WorkerWarning, dask_cluster, grid, run
-from onebit.experiments.comparison import Comparison, PlayComparison
-from onebit.experiments.dask_cluster import ClusterError, DaskCluster, pack, unpack
+from onebit.experiments.comparison import Comparison
+from onebit.experiments.dask_cluster import ClusterError, DaskCluster, _pack
 from onebit.experiments.entries import enter
 from onebit.experiments.grid import batches
-from onebit.experiments.run import needs_of
+from onebit.experiments.players import play_batch
+from onebit.experiments.run import _needs_of
 from onebit.streams.sources import find_sources
 
 FOLDER = Path(__file__).parent
@@ -356,7 +358,7 @@ def test_a_worker_that_differs_is_refused_and_its_cells_go_to_others(
         assert log() == []
         cluster.start_worker("same")
 
-    monkeypatch.setattr(dask_cluster, "HOPING", PATIENCE)
+    monkeypatch.setattr(dask_cluster, "_HOPING", PATIENCE)
     with meanwhile(help_out):
         cluster.run(CELLS, tmp_path / "there.sqlite", players.play)
     assert sorted(log()) == sorted(cell.key for cell in CELLS)
@@ -368,7 +370,7 @@ def test_a_worker_that_differs_is_refused_and_its_cells_go_to_others(
     assert all(line.endswith("Install there what is installed here, and start it again.") for line in said.values())
 
     cluster.kill("same")
-    monkeypatch.setattr(dask_cluster, "HOPING", 1.0)
+    monkeypatch.setattr(dask_cluster, "_HOPING", 1.0)
     with pytest.raises(ClusterError, match=r"no worker of tcp.* may play\. Worker \w+ \(tcp"):
         cluster.run(CELLS, tmp_path / "other.sqlite", players.play)
 
@@ -393,7 +395,7 @@ def test_cells_that_fail_or_kill_are_named(tmp_path: Path, players: Any, cluster
 
 def test_nobody_at_the_address(tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed: pip install 'onebit[dask]'")
-    monkeypatch.setattr(dask_cluster, "CONNECTING", 0.2)
+    monkeypatch.setattr(dask_cluster, "_CONNECTING", 0.2)
     with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 .* `dask scheduler`"):
         Cluster(tmp_path, "tcp://127.0.0.1:1").run(CELLS, tmp_path / "there.sqlite", players.play)
 
@@ -404,13 +406,13 @@ def test_what_is_no_address_is_said_at_once(given: str, tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "broken.json").write_text("{}")
     with pytest.raises(ClusterError, match=f"^{given} is neither the address of a Dask scheduler.* nor the path"):
-        dask_cluster.scheduler_at(given)
+        dask_cluster._scheduler_at(given)
 
 
 def test_the_address_in_a_scheduler_file(tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed: pip install 'onebit[dask]'")
     (tmp_path / "there.json").write_text('{"address": "tcp://10.0.0.1:8786"}')
-    assert dask_cluster.scheduler_at(str(tmp_path / "there.json")) == "tcp://10.0.0.1:8786"
+    assert dask_cluster._scheduler_at(str(tmp_path / "there.json")) == "tcp://10.0.0.1:8786"
 
 
 def test_a_worker_that_has_removed_the_run_may_join_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -418,25 +420,34 @@ def test_a_worker_that_has_removed_the_run_may_join_again(monkeypatch: pytest.Mo
     pytest.importorskip("distributed", reason="Dask is not installed: pip install 'onebit[dask]'")
     said: list[str] = []
     cluster = DaskCluster("tcp://127.0.0.1:1", said.append)
-    worker = dask_cluster._Worker("tcp://10.0.0.2:1", "lent", 1, is_joined=True)
+    cluster._client = Mock(status="running")
+    lent = {"name": "lent", "nthreads": 1, "local_directory": "/tmp"}
+    monkeypatch.setattr(cluster, "_present", lambda: {"tcp://10.0.0.2:1": lent})
+    cluster._look_around()
+    (worker,) = cluster._workers.values()
     outcome, future = Future[Any](), Mock(status="finished", result=lambda timeout: None)
-    worker.held.append(future)
-    cluster._workers[worker.address] = worker
     cluster._finish(worker, outcome, future)
     assert isinstance(outcome.exception(), CancelledError)
-    assert (cluster._workers, said) == ({}, [])
+    assert not worker.refusal
+    assert not worker.is_ready
+    cluster._look_around()
+    (again,) = cluster._workers.values()
+    assert again is not worker
+    assert again.folder != worker.folder
+    assert said == []
 
 
 def test_what_a_batch_needs_travels_with_it(tmp_path: Path, players: Any) -> None:
     table, copies = tmp_path / "table.csv", tmp_path / "copies"
     table.write_text("1,2\n")
     (batch, *_) = batches(CELLS)
-    packed, files = pack(partial(players.play_reading, table), batch)
-    ((name, path),) = files.items()
+    packed, files = _pack((partial(players.play_reading, table), batch), copies)
+    ((copy, path),) = files.items()
     assert path == table
-    (copies / name).parent.mkdir(parents=True)
-    shutil.move(table, copies / name)
-    play_batch, unpacked = unpack(packed, copies)
+    assert copy.is_relative_to(copies)
+    copy.parent.mkdir(parents=True)
+    shutil.move(table, copy)
+    play_batch, unpacked = pickle.loads(packed)
     assert unpacked == batch
     assert [played.result.numbers for played in play_batch(unpacked)] == [{"bytes": 4, "path ends in csv": 1}] * 2
 
@@ -445,12 +456,10 @@ def test_only_the_data_set_of_a_batch_travels_with_it(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.csv").write_text(f"x,label\n{ord(name)},yes\n2,no\n")
     comparison = Comparison(tuple(find_sources([str(tmp_path)])), (enter("Banditron"),), runs=2)
-    sources = {facts.stream.canonical: source for source, facts in comparison.facts.items()}
-    play = PlayComparison(sources, False, 60.0)
-    todo = batches(comparison.cells())
-    travelling = [[path.name for path in pack(play.only_for(batch), batch)[1].values()] for batch in todo]
+    todo, play = batches(comparison.cells()), partial(play_batch, False, 60.0)
+    travelling = [[path.name for path in _pack((play, batch), tmp_path / "there")[1].values()] for batch in todo]
     assert travelling == [["a.csv"], ["a.csv"], ["b.csv"], ["b.csv"]]
-    assert needs_of(play.only_for(todo[0]), todo[0]).modules == ("onebit.experiments.players",)
+    assert _needs_of(play, todo[0]).modules == ("onebit.experiments.players",)
 
 
 def test_without_dask_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

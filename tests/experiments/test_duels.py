@@ -15,7 +15,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import onebit
-from onebit.experiments.duels import DuelRow, contestants, duel, duel_by_dimension, is_ignorant, short_name, write_duel
+from onebit.cli.adversary import _write_duel
+from onebit.experiments.duels import DuelRow, _contestants, duel, duel_by_dimension, is_ignorant, short_name
 from onebit.experiments.figures import draw_duel, draw_growth
 from onebit.learners import all_learners
 from onebit.streams.adversaries import one_example_sequence
@@ -45,7 +46,7 @@ FEW = (
 
 def a_few(margin: float) -> list[onebit.Learner]:
     """Return one learner of a few classes, and Banditron that only explores: others would have to be compiled first."""
-    first = {type(learner): learner for learner in reversed(contestants(margin)) if type(learner) in FEW}
+    first = {type(learner): learner for learner in reversed(_contestants(margin)) if type(learner) in FEW}
     return [*first.values(), onebit.Banditron(1.0)]
 
 
@@ -55,7 +56,7 @@ def a_few(margin: float) -> list[onebit.Learner]:
 def rows(request: pytest.FixtureRequest) -> Iterator[list[DuelRow]]:
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "a few":
-            patch.setattr("onebit.experiments.duels.contestants", a_few)
+            patch.setattr("onebit.experiments.duels._contestants", a_few)
         yield duel(runs=20)
 
 
@@ -69,7 +70,7 @@ def test_everyone_plays_everyone(rows: list[DuelRow]) -> None:
     assert {row.challenge.name for row in rows} == {"Theorem 3", "Remark", "Theorem 11", "Theorem 24"}
     names = {row.learner.partition("(")[0] for row in rows}
     everyone = {cls.__name__ for cls in all_learners()} - {"Wrapped"}
-    is_all = len(rows) == 4 * len(contestants(0.1))
+    is_all = len(rows) == 4 * len(_contestants(0.1))
     assert names == (everyone if is_all else {cls.__name__ for cls in FEW})
     assert is_all or len(rows) == 4 * len(a_few(0.1))
 
@@ -129,7 +130,7 @@ def test_nearest_neighbour_suffers_exponentially_and_algorithm_1_does_not(growth
 
 @pytest.mark.slow
 def test_who_is_ignorant() -> None:
-    found = {repr(learner) for learner in contestants(0.1) if is_ignorant(learner)}
+    found = {repr(learner) for learner in _contestants(0.1) if is_ignorant(learner)}
     assert found == IGNORANT - {"NearestNeighbor(radius=γ)"} | {"NearestNeighbor()"}
 
 
@@ -145,7 +146,7 @@ def test_trying_does_not_touch_the_learner() -> None:
 def test_same_games_same_table(rows: list[DuelRow], tmp_path: Path) -> None:
     again = duel([partial(one_example_sequence, 10, 0.5)], [onebit.Banditron()])
     assert again == [row for row in rows if row.challenge.name == "Remark" and row.learner == "Banditron()"]
-    write_duel(rows, tmp_path / "duel.csv")
+    _write_duel(rows, tmp_path / "duel.csv")
     text = (tmp_path / "duel.csv").read_text(encoding="utf-8")
     table = list(csv.DictReader(io.StringIO(text)))
     assert len(table) == len(rows)
@@ -205,4 +206,4 @@ def test_example_of_short_name() -> None:
 
 
 def test_example_of_contestants() -> None:
-    assert repr([learner for learner in contestants(0.1) if "Nearest" in repr(learner)]) == "[NearestNeighbor()]"
+    assert repr([learner for learner in _contestants(0.1) if "Nearest" in repr(learner)]) == "[NearestNeighbor()]"

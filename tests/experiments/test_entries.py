@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from onebit.experiments import vowpal_wabbit
+from onebit.experiments.comparison import Comparison
 from onebit.experiments.entries import (
     DEFAULT_ENTRIES,
-    check_distinct,
     enter,
     kernel_names,
     parse_kernel,
@@ -62,7 +62,7 @@ def test_a_player_of_ones_own() -> None:
 
 def test_names_are_distinct() -> None:
     with pytest.raises(ValueError, match="Banditron: the learner is named twice"):
-        check_distinct([enter("Banditron"), enter("Banditron")])
+        Comparison((), (enter("Banditron"), enter("Banditron")))
 
 
 def test_entries_of_a_rival(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,6 +209,6 @@ def test_a_function_is_a_kernel_by_import_path() -> None:
     assert kernel is rbf_kernel
     assert "sklearn.metrics.pairwise" in player.code()
     custom = BanditPerceptron(Custom(rbf_kernel, normalize=True))
-    from onebit.experiments.players import describe
+    from onebit.experiments.players import _describe
 
-    assert repr(build(describe(custom))) == repr(custom)
+    assert repr(build(_describe(custom))) == repr(custom)

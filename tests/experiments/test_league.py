@@ -12,22 +12,15 @@ import numpy as np
 import pytest
 
 from in_process import onebit
-from onebit.cli.league import Field, _league, command
+from onebit.cli.league import Field, _intro, _league, _page_names, _percent, _what_it_is, command
 from onebit.cli.options import Games, Workers
 from onebit.experiments.comparison import run_comparison
-from onebit.experiments.entries import enter
+from onebit.experiments.entries import Entry, enter
 from onebit.experiments.league import (
     League,
-    Results,
+    _in_seconds,
     every_learner,
-    in_seconds,
-    intro,
-    league_sources,
-    page_names,
-    percent,
     play_league,
-    what_it_is,
-    whole_field,
     with_diagonals,
 )
 from onebit.experiments.players import player_from
@@ -83,6 +76,10 @@ def players(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
+def _everyone(rounds: int) -> list[Entry]:
+    return every_learner(rounds)[0]
+
+
 def rows_of(path: Path) -> list[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
@@ -132,7 +129,7 @@ def test_a_whole_league(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     assert len(list((out / "figures" / "learners").glob("*.png"))) == 8
 
     before = {name: (out / name).read_bytes() for name in SAME_BYTES}
-    monkeypatch.setattr("onebit.cli.league.write_pages", lambda *_: None)  # to draw all again would take longest
+    monkeypatch.setattr("onebit.cli.league._write_pages", lambda *_: None)  # to draw all again would take longest
     play(runs=3, out=out)
     assert {name: (out / name).read_bytes() for name in SAME_BYTES} == before
 
@@ -149,7 +146,7 @@ def test_a_league_and_a_comparison_share_a_store(tmp_path: Path) -> None:
 def test_the_report_says_who_was_tuned_in_hindsight(tmp_path: Path) -> None:
     rivals = [replace(enter(f"{COIN}:rate={rate}"), family="coin") for rate in (0.1, 0.2)]
     league = League(tuple(find_sources(["iris"])), (enter("UniformGuess"), *rivals), rounds=20, runs=2)
-    outcomes, failures = play_league(league, tmp_path, jobs=1)
+    outcomes, _ = play_league(league, tmp_path, jobs=1)
     found = standings(outcomes)
     assert [(row.title, row.mean_rank, row.firsts) for row in found.ranked] == [("UniformGuess", 1.0, 1)]
     assert [row.title for row in found.unranked] == ["coin best setting", "coin best per run"]
@@ -158,9 +155,9 @@ def test_the_report_says_who_was_tuned_in_hindsight(tmp_path: Path) -> None:
     assert {row.entry.shown for row in found.unranked} == {
         f"coin best {of} (chosen in hindsight)" for of in ("setting", "per run")
     }
-    assert "in hindsight" in " ".join(intro(Results(found, outcomes, failures, {})))
+    assert "in hindsight" in " ".join(_intro(found))
     own = [outcome for outcome in outcomes if not outcome.remark]
-    assert "in hindsight" not in " ".join(intro(Results(standings(own), own, failures, {})))
+    assert "in hindsight" not in " ".join(_intro(standings(own)))
 
 
 def test_who_is_chosen_in_hindsight_changes_nobodys_place(tmp_path: Path) -> None:
@@ -228,7 +225,7 @@ def test_who_cannot_be_entered_for_so_few_rounds_is_named(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Banditron, "contenders", classmethod(for_long_games))
     entries = every_learner(160)[0]
-    league = League(tuple(find_sources(["wine", "wedges"])), tuple(entries), rounds=160, runs=2, field=whole_field())
+    league = League(tuple(find_sources(["wine", "wedges"])), tuple(entries), rounds=160, runs=2, field=_everyone)
     left_out = [(failure.dataset, failure.entry.title, failure.reason) for failure in league.left_out()]
     assert left_out == [("wedges", "Banditron", "it cannot be entered for a game of 78 rounds")]
 
@@ -253,7 +250,7 @@ def test_learners_say_how_they_are_entered(monkeypatch: pytest.MonkeyPatch) -> N
     assert "radius" in absent["NearestNeighbor"]
     # Every source asks with its own number of rounds.
     sources = tuple(find_sources(["iris", "wine"]))
-    league = League(sources, (), rounds=160, runs=2, field=whole_field())
+    league = League(sources, (), rounds=160, runs=2, field=_everyone)
     rates = [
         entry.spec.settings["exploration"]
         for source in sources
@@ -283,11 +280,15 @@ def test_matrices_of_wide_rows_are_too_long(name: str) -> None:
 
 
 def test_bundled_sources_come_once() -> None:
-    assert [source.name for source in league_sources([])] == known_names()
-    assert [source.name for source in league_sources(["iris"])][-1] == "iris"
-    assert len(league_sources(["iris"])) == len(known_names())
+    def names(*data: str, bundled: bool = True) -> list[str]:
+        games, field = Games(("BanditPerceptron", "UniformGuess")), Field(bundled=bundled)
+        return [source.name for source in _league(data, field, games, PLAIN, runs=2)[0].sources]
+
+    assert names() == known_names()
+    assert names("iris")[-1] == "iris"
+    assert len(names("iris")) == len(known_names())
     with pytest.raises(ValueError, match="--no-bundled"):
-        league_sources([], bundled=False)
+        names(bundled=False)
 
 
 @pytest.mark.parametrize(
@@ -310,7 +311,7 @@ def test_bad_requests_play_nothing(options: list[str], words: str, tmp_path: Pat
 
 
 def test_example_of_in_seconds() -> None:
-    assert (in_seconds(12345.6), in_seconds(0.0123)) == ("12 346 s", "0.012 s")
+    assert (_in_seconds(12345.6), _in_seconds(0.0123)) == ("12 346 s", "0.012 s")
 
 
 def test_example_of_every_learner() -> None:
@@ -330,11 +331,11 @@ def test_example_of_with_diagonals() -> None:
 
 
 def test_example_of_percent() -> None:
-    assert (percent(0.0512), percent(0.0), percent(0.0004), percent(math.nan)) == ("5.1%", "0%", "0.04%", "")
+    assert (_percent(0.0512), _percent(0.0), _percent(0.0004), _percent(math.nan)) == ("5.1%", "0%", "0.04%", "")
 
 
 def test_example_of_page_names() -> None:
-    assert list(page_names(["BanditSVM", "VW --epsilon 0.05", "VW -epsilon 0.05", "…"]).values()) == [
+    assert list(_page_names(["BanditSVM", "VW --epsilon 0.05", "VW -epsilon 0.05", "…"]).values()) == [
         "banditsvm",
         "vw-epsilon-0-05",
         "vw-epsilon-0-05-2",
@@ -345,7 +346,7 @@ def test_example_of_page_names() -> None:
 def test_example_of_what_it_is() -> None:
     from onebit.experiments.entries import enter
 
-    assert what_it_is(enter("UniformGuess")) == "Guesses every label with the same probability and never learns."
+    assert _what_it_is(enter("UniformGuess")) == "Guesses every label with the same probability and never learns."
 
 
 def test_who_needs_one_right_label_is_left_out() -> None:

@@ -4,22 +4,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onebit.cli.reproduce import _write_summary
 from onebit.experiments import paper
-from onebit.experiments.compare import write_curves
-from onebit.experiments.comparison import Outcome, run_comparison
+from onebit.experiments.comparison import Outcome, run_comparison, write_curves
 from onebit.experiments.paper import (
     DATASETS,
     PAPER_ROUNDS,
-    STREAMS,
     SummaryRow,
+    _parameters,
     contestants,
     paper_comparison,
-    parameters,
     published_curves,
     published_learner,
-    published_mistakes,
     summarize,
-    write_summary,
 )
 from onebit.kernels import Custom, Polynomial, Rational
 from onebit.learners import BanditPerceptron, Banditron, Learner
@@ -50,7 +47,6 @@ def test_the_shortest_game_knows_all_three_classes(tmp_path: Path) -> None:
 def test_every_published_curve_belongs_to_somebody() -> None:
     names = {published_learner(entry.key) for entry in contestants()}
     assert names - {None} == {learner for _, learner in published_curves()}
-    assert list(STREAMS) == list(DATASETS)
 
 
 CONTESTANTS = {contestant.key: contestant for contestant in contestants()}
@@ -69,9 +65,9 @@ def row_of(dataset: str, key: str, finals: list[float], rounds: int = PAPER_ROUN
 
 
 def published(dataset: str, key: str) -> float:
-    value = published_mistakes(dataset, key)
-    assert value is not None
-    return value
+    name = published_learner(key)
+    assert name is not None
+    return float(published_curves()[dataset, name][1][-1])
 
 
 def test_row_holds_the_numbers_of_the_last_round() -> None:
@@ -85,7 +81,7 @@ def test_row_holds_the_numbers_of_the_last_round() -> None:
 def test_every_contestant_of_a_full_run_has_the_papers_number() -> None:
     for key in CONTESTANTS:
         row = row_of("strong", key, [100.0])
-        assert row.published == published_mistakes("strong", key)
+        assert row.published == (published("strong", key) if published_learner(key) else None)
         assert (row.published is None) == (row.remark == "not in the paper")
 
 
@@ -112,7 +108,7 @@ def test_one_run_has_no_standard_errors() -> None:
 
 
 def test_explanation_is_given_only_for_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(paper.EXPLANATIONS, ("weak", "banditron-0.02"), "explained: by the moon")
+    monkeypatch.setitem(paper._EXPLANATIONS, ("weak", "banditron-0.02"), "explained: by the moon")
     target = published("weak", "banditron-0.02")
     assert row_of("weak", "banditron-0.02", [0.5 * target]).remark == "explained: by the moon (−50.0 %)"
     assert row_of("weak", "banditron-0.02", [target]).remark == "agrees (+0.0 %)"
@@ -125,7 +121,7 @@ def test_known_cause_is_named_even_where_wide_spread_hides_the_difference() -> N
 
 
 def test_explanations_are_about_contestants_and_say_what_they_are() -> None:
-    for (dataset, key), text in paper.EXPLANATIONS.items():
+    for (dataset, key), text in paper._EXPLANATIONS.items():
         assert published_learner(key) is not None
         assert dataset in ("strong", "weak")
         assert text.startswith(("explained: ", "unexplained: "))
@@ -147,17 +143,17 @@ def test_shorter_games_are_not_compared() -> None:
     ],
 )
 def test_parameters_are_the_settings_that_were_changed(learner: Learner, text: str) -> None:
-    assert parameters(learner) == text
+    assert _parameters(learner) == text
 
 
 def test_parameters_of_a_users_own_kernel_name_it() -> None:
-    assert parameters(BanditPerceptron(Custom(np.dot))).startswith("kernel=Custom(function=")
+    assert _parameters(BanditPerceptron(Custom(np.dot))).startswith("kernel=Custom(function=")
 
 
 def test_summary_file_has_the_agreed_columns_and_stable_bytes(tmp_path: Path) -> None:
     rows = [row_of("strong", "algorithm-2", [70, 80, 93]), row_of("weak", "multiclass-perceptron", [79])]
-    write_summary(rows, tmp_path / "a.csv")
-    write_summary(rows, tmp_path / "b.csv")
+    _write_summary(rows, tmp_path / "a.csv")
+    _write_summary(rows, tmp_path / "b.csv")
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
         read = list(csv.DictReader(file))
@@ -196,4 +192,4 @@ def test_example_of_published_learner() -> None:
 def test_example_of_parameters() -> None:
     from onebit.learners import Banditron
 
-    assert parameters(Banditron(0.02, classes=3, seed=7)) == "exploration=0.02"
+    assert _parameters(Banditron(0.02, classes=3, seed=7)) == "exploration=0.02"

@@ -421,8 +421,8 @@ def test_any_executor_will_do(tmp_path: Path, players: Any, make: Any) -> None:
 def test_a_worker_with_other_code_is_an_error(
     tmp_path: Path, players: Any, played: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = run_module.needs_of
-    monkeypatch.setattr(run_module, "needs_of", lambda *given: usual(*given)._replace(described=("code 0",) * 6))
+    usual = run_module._needs_of
+    monkeypatch.setattr(run_module, "_needs_of", lambda *given: usual(*given)._replace(described=("code 0",) * 6))
     with ThreadPoolExecutor(1) as elsewhere, pytest.raises(CellError, match=r"it has code .*, this run needs code 0"):
         run(CELLS, tmp_path / "there.sqlite", players.play, executor=elsewhere)
     assert played() == []

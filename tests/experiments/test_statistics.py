@@ -10,26 +10,26 @@ import pytest
 from scipy import stats
 
 from onebit.cli.compare import command as play_comparison
+from onebit.cli.league import _verdict_in_words
 from onebit.cli.league import command as play_league
 from onebit.experiments.comparison import RUNS, Outcome
 from onebit.experiments.entries import Entry
 from onebit.experiments.grid import Spec
 from onebit.experiments.league import RUNS as LEAGUE_RUNS
-from onebit.experiments.league import verdict_in_words
-from onebit.experiments.league_figures import pareto, spots
+from onebit.experiments.league_figures import _pareto, _spots
 from onebit.experiments.statistics import (
+    _critical_difference,
+    _friedman,
+    _groups_within,
+    _holm,
+    _paired_ps,
+    _rank,
+    _signed_rank_p,
+    _verdict_of,
     compare,
-    critical_difference,
-    friedman,
-    groups_within,
-    holm,
-    paired_ps,
-    rank,
-    signed_rank_p,
     signs_to_decide,
     standings,
     tally,
-    verdict_of,
 )
 from onebit.inputs import Integers
 
@@ -42,7 +42,7 @@ def outcome(dataset: str, title: str, final: list[int], full_information: bool =
 
 
 def paired_p(first: Integers, second: Integers) -> float:
-    return float(paired_ps(first[None], second[None])[0])
+    return float(_paired_ps(first[None], second[None])[0])
 
 
 def differences(seed: int, shift: float, n_runs: int) -> tuple[Integers, Integers]:
@@ -85,7 +85,7 @@ def test_paired_test_keeps_its_level_whatever_the_distribution(n_runs: int) -> N
     # In half of the runs one more, in four of ten one fewer, in one of ten far fewer: the mean is not 0, the median is.
     skewed = generator.choice([1.0, -1.0, -400.0], p=[0.5, 0.4, 0.1], size=shape)
     for found in (normal, normal + either_has_bad_runs, skewed):
-        ps = paired_ps(1000 + np.rint(1e6 * found).astype(int), np.full(shape, 1000))
+        ps = _paired_ps(1000 + np.rint(1e6 * found).astype(int), np.full(shape, 1000))
         for level in (0.05, 0.01, 0.001):
             allowed = level + 4.0 * np.sqrt(level / len(ps))
             assert np.mean(ps < level) <= allowed
@@ -99,7 +99,7 @@ def test_one_bad_run_in_ten_makes_no_false_win() -> None:
     first, second = np.where(generator.random(shape) < 0.1, 190_000, 90_000) + spread, np.full(shape, 100_000)
     corrected = 0.05 / 15_312  # as many pairs as 33 learners have on 29 sets
     assert np.mean(stats.ttest_rel(first, second, axis=1).pvalue < corrected) > 0.005
-    assert paired_ps(first, second).min() == 2 / 2**5, "which no table of verdicts calls significant"
+    assert _paired_ps(first, second).min() == 2 / 2**5, "which no table of verdicts calls significant"
 
 
 def test_paired_test_at_its_edges() -> None:
@@ -118,16 +118,16 @@ def test_more_runs_won_with_more_mistakes_is_no_win() -> None:
     p = paired_p(mixed, other)
     assert p is not None
     assert p < 0.001
-    assert (verdict_of(mixed, other, p), verdict_of(other, mixed, p)) == ("tie", "tie")
-    assert (verdict_of(other - 1, other, p), verdict_of(other, other - 1, p)) == ("win", "loss")
-    assert verdict_of(other - 1, other, 0.05) == "tie"
+    assert (_verdict_of(mixed, other, p), _verdict_of(other, mixed, p)) == ("tie", "tie")
+    assert (_verdict_of(other - 1, other, p), _verdict_of(other, other - 1, p)) == ("win", "loss")
+    assert _verdict_of(other - 1, other, 0.05) == "tie"
 
 
 def test_holm_is_the_step_down_method() -> None:
-    assert holm([]) == []
-    assert holm([0.2]) == [0.2]
-    assert holm([0.04, 0.001, 0.03]) == pytest.approx([0.06, 0.003, 0.06])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert _holm([]) == []
+    assert _holm([0.2]) == [0.2]
+    assert _holm([0.04, 0.001, 0.03]) == pytest.approx([0.06, 0.003, 0.06])
+    assert _holm([0.9, 0.8]) == [1.0, 1.0]
 
 
 def comparison(n_runs: int) -> list[Outcome]:
@@ -147,7 +147,7 @@ def test_rows_and_verdicts() -> None:
     assert rows[0].ratio == pytest.approx(100.5 / 20.0)
     assert rows[4].ratio == 1.0
     raw = [row.p for row in rows[1:4] if row.p is not None]
-    assert [row.p_adjusted for row in rows[1:4]] == holm(raw)
+    assert [row.p_adjusted for row in rows[1:4]] == _holm(raw)
     counted = {row.title: (row.wins, row.ties, row.losses, row.p) for row in tally(rows, "Base")}
     assert counted == {"Better": (1, 0, 0, None), "Worse": (0, 0, 1, None), "Same": (0, 1, 0, None)}
 
@@ -238,29 +238,29 @@ DEMSAR = np.array(
 
 
 def test_demsars_example() -> None:
-    ranks = rank(-DEMSAR)
+    ranks = _rank(-DEMSAR)
     assert ranks.mean(axis=0) == pytest.approx([3.143, 2.000, 2.893, 1.964], abs=5e-4)
-    found = friedman(ranks)
+    found = _friedman(ranks)
     # The paper does not correct for ties; without that its numbers come out.
     spread = ((ranks - 2.5) ** 2).sum() / (14 * 3)
     chi2 = found.chi2 * spread / (4 * 5 / 12)
     assert chi2 == pytest.approx(9.28, abs=0.005)
     assert 13 * chi2 / (14 * 3 - chi2) == pytest.approx(3.69, abs=0.005)
-    assert critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)
-    assert critical_difference(4, 14, level=0.10) == pytest.approx(1.12, abs=0.005)
+    assert _critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)
+    assert _critical_difference(4, 14, level=0.10) == pytest.approx(1.12, abs=0.005)
 
 
 def test_critical_values_are_demsars() -> None:
     """Its Table 5: q at 0.05 for two to ten classifiers."""
     printed = [1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164]
     for k, q in enumerate(printed, start=2):
-        assert critical_difference(k, 1) / math.sqrt(k * (k + 1) / 6) == pytest.approx(q, abs=1.5e-3)
+        assert _critical_difference(k, 1) / math.sqrt(k * (k + 1) / 6) == pytest.approx(q, abs=1.5e-3)
 
 
 def test_friedman_is_scipys_with_and_without_ties() -> None:
     generator = np.random.default_rng(3)
     for means in (generator.random((9, 5)), generator.integers(4, size=(12, 6)).astype(float)):
-        found, scipys = friedman(rank(means)), stats.friedmanchisquare(*means.T)
+        found, scipys = _friedman(_rank(means)), stats.friedmanchisquare(*means.T)
         assert found.chi2 == pytest.approx(scipys.statistic)
         assert found.p_chi2 == pytest.approx(scipys.pvalue)
         assert found.p == pytest.approx(found.p_f, abs=0.05), "of so many sets the approximation is close"
@@ -268,16 +268,16 @@ def test_friedman_is_scipys_with_and_without_ties() -> None:
 
 def test_friedman_of_few_sets_is_exact() -> None:
     """Two sets that agree on three learners: one of six orders, where F's approximation finds p = 0."""
-    found = friedman(np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]))
+    found = _friedman(np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]))
     assert found.p == pytest.approx(1 / 6, abs=0.012)
     assert found.p_f == 0.0
-    assert friedman(np.full((3, 4), 2.5)).p == 1.0
+    assert _friedman(np.full((3, 4), 2.5)).p == 1.0
 
 
 def test_friedman_keeps_its_level() -> None:
     """Under no difference 5 % of the tests find one (200 tests: 10 ± 3.1)."""
     generator = np.random.default_rng(1)
-    ps = [friedman(rank(generator.random((4, 3)))).p for _ in range(200)]
+    ps = [_friedman(_rank(generator.random((4, 3)))).p for _ in range(200)]
     assert sum(p < 0.05 for p in ps) <= 10 + 3 * 3.1
 
 
@@ -285,17 +285,17 @@ def test_signed_rank_test_is_exact_with_ties() -> None:
     generator = np.random.default_rng(2)
     for n in (2, 6, 25):
         differences = generator.normal(0.4, 1.0, n)
-        assert signed_rank_p(differences.tolist()) == pytest.approx(stats.wilcoxon(differences).pvalue)
+        assert _signed_rank_p(differences.tolist()) == pytest.approx(stats.wilcoxon(differences).pvalue)
     tied = [1.0, 1.0, -2.0, 2.0, 3.0, -1.0, 0.0, 5.0, 5.0]
     moved = np.array([each for each in tied if each])
     ranks = stats.rankdata(np.abs(moved))
     sums = [np.dot(ranks, signs) for signs in itertools.product([0, 1], repeat=len(ranks))]
     low = min(ranks[moved > 0].sum(), ranks[moved < 0].sum())
-    assert signed_rank_p(tied) == pytest.approx(2 * np.mean([total <= low for total in sums]))
-    assert signed_rank_p([0.0, 0.0]) == 1.0
-    assert signed_rank_p([1.0]) is None
+    assert _signed_rank_p(tied) == pytest.approx(2 * np.mean([total <= low for total in sums]))
+    assert _signed_rank_p([0.0, 0.0]) == 1.0
+    assert _signed_rank_p([1.0]) is None
     many = generator.normal(0.1, 1.0, 300)
-    assert signed_rank_p(many.tolist()) == pytest.approx(stats.wilcoxon(many, method="approx").pvalue)
+    assert _signed_rank_p(many.tolist()) == pytest.approx(stats.wilcoxon(many, method="approx").pvalue)
 
 
 def league_outcome(dataset: str, title: str, level: float, *, full_information: bool = False) -> Outcome:
@@ -337,7 +337,7 @@ def test_standings_of_a_clear_league() -> None:
     assert found.pairs["worst", "best"].ratio == pytest.approx(1 / found.pairs["best", "worst"].ratio)
     assert found.friedman is not None
     assert found.friedman.p < 0.01
-    assert found.critical_difference == pytest.approx(critical_difference(3, 6))
+    assert found.critical_difference == pytest.approx(_critical_difference(3, 6))
     assert found.groups == ((0, 1), (1, 2)), "mean ranks one apart, where 1.35 would differ"
 
 
@@ -350,12 +350,12 @@ def test_too_few_runs_are_counted_as_nothing_and_said() -> None:
         "middle": (1, 0, 0),
         "worst": (0, 0, 2),
     }
-    said = verdict_in_words(found)
+    said = _verdict_in_words(found)
     assert said.endswith(
         "8 runs are too few for 16 tests, which take 10 (--runs 10). Wins and losses are sets that only one of two has "
         "finished."
     )
-    assert "too few" not in verdict_in_words(standings(league()))
+    assert "too few" not in _verdict_in_words(standings(league()))
 
 
 def test_who_did_not_finish_shares_the_last_ranks() -> None:
@@ -369,13 +369,13 @@ def test_who_did_not_finish_shares_the_last_ranks() -> None:
     assert rows["best"].relative == 1.0, "of the sets that it finished"
     pair = found.pairs["best", "worst"]
     assert (pair.wins, pair.ties, pair.losses) == (5, 0, 1)
-    assert pair.p == pytest.approx(holm_of_three(found, signed_rank_p([-1, -1.1, -1.2, -1.3, -1.4, 2.4])))
+    assert pair.p == pytest.approx(holm_of_three(found, _signed_rank_p([-1, -1.1, -1.2, -1.3, -1.4, 2.4])))
     both = found.pairs["best", "middle"]
     assert (both.wins, both.ties, both.losses) == (5, 1, 0)
 
 
 def holm_of_three(found: object, p: float | None) -> float:
-    # The largest difference is the lost set's: rank 6 of 21 against it. All three pairs have a p of the same family.
+    # The largest difference is the lost set's: _rank 6 of 21 against it. All three pairs have a p of the same family.
     assert p is not None
     ps = sorted([p, p, 2 / 2**5])
     adjusted, highest = {}, 0.0
@@ -409,23 +409,23 @@ def test_equal_learners_are_one_group() -> None:
 
 
 def test_groups_are_those_nearer_than_the_difference() -> None:
-    assert groups_within([1.0, 2.0, 3.0, 4.0], 1.0) == [], "at least the difference apart: they differ"
-    assert groups_within([1.0, 2.0, 3.0, 4.0], 2.5) == [(0, 2), (1, 3)]
-    assert groups_within([1.0, 1.2, 1.4], math.inf) == [(0, 2)]
-    assert groups_within([], 1.0) == []
+    assert _groups_within([1.0, 2.0, 3.0, 4.0], 1.0) == [], "at least the difference apart: they differ"
+    assert _groups_within([1.0, 2.0, 3.0, 4.0], 2.5) == [(0, 2), (1, 3)]
+    assert _groups_within([1.0, 1.2, 1.4], math.inf) == [(0, 2)]
+    assert _groups_within([], 1.0) == []
 
 
 def test_numbers_beside_marks_do_not_cover_each_other() -> None:
     places = np.array([[1.0, 1.0], [1.02, 1.01], [1.05, 0.98], [3.0, 2.0]])
-    found = spots(places, ["1", "2", "3", "14"])
+    found = _spots(places, ["1", "2", "3", "14"])
     apart = np.abs(found[:, None] - found[None])[np.triu_indices(4, 1)]
     assert np.all((apart[:, 0] > 0.1) | (apart[:, 1] > 0.1))
     assert np.hypot(*(found - places).T).max() <= 0.51
-    assert pareto([]) == []
+    assert _pareto([]) == []
 
 
 def test_example_of_paired_ps() -> None:
-    assert repr(paired_ps(np.array([[30, 35, 31, 33, 32]]), np.array([[20, 22, 21, 20, 22]]))) == "array([0.0625])"
+    assert repr(_paired_ps(np.array([[30, 35, 31, 33, 32]]), np.array([[20, 22, 21, 20, 22]]))) == "array([0.0625])"
 
 
 def test_example_of_signs_to_decide() -> None:
@@ -433,26 +433,26 @@ def test_example_of_signs_to_decide() -> None:
 
 
 def test_example_of_holm() -> None:
-    assert [round(p, 3) for p in holm([0.01, 0.04, 0.03]) if p is not None] == [0.03, 0.06, 0.06]
+    assert [round(p, 3) for p in _holm([0.01, 0.04, 0.03]) if p is not None] == [0.03, 0.06, 0.06]
 
 
 def test_example_of_signed_rank_p() -> None:
-    assert signed_rank_p([0.3, 0.1, 0.2, 0.5, 0.4, 0.6]) == 0.03125
+    assert _signed_rank_p([0.3, 0.1, 0.2, 0.5, 0.4, 0.6]) == 0.03125
 
 
 def test_example_of_verdict_of() -> None:
     first = np.array([9] * 19 + [500])
     second = np.full(20, 10)
-    assert (verdict_of(first, second, p=0.001), verdict_of(first[:19], second[:19], p=0.001)) == ("tie", "win")
+    assert (_verdict_of(first, second, p=0.001), _verdict_of(first[:19], second[:19], p=0.001)) == ("tie", "win")
 
 
 def test_example_of_rank() -> None:
-    assert repr(rank(np.array([[3.0, 1.0, 3.0, np.inf]]))) == "array([[2.5, 1. , 2.5, 4. ]])"
+    assert repr(_rank(np.array([[3.0, 1.0, 3.0, np.inf]]))) == "array([[2.5, 1. , 2.5, 4. ]])"
 
 
 def test_example_of_critical_difference() -> None:
-    assert round(critical_difference(4, 14), 2) == 1.25
+    assert round(_critical_difference(4, 14), 2) == 1.25
 
 
 def test_example_of_groups_within() -> None:
-    assert groups_within([1.0, 1.5, 2.2, 5.0], 1.0) == [(0, 1), (1, 2)]
+    assert _groups_within([1.0, 1.5, 2.2, 5.0], 1.0) == [(0, 1), (1, 2)]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from onebit.experiments import Cell, DamageWarning, MissingResultError, Result, Spec, Store, StoreError
-from onebit.experiments.store import APPLICATION_ID, FORMAT_VERSION
+from onebit.experiments.store import _APPLICATION_ID, _FORMAT_VERSION
 
 CELL = Cell(Spec("paper_weak", {"rounds": 10}), Spec("Banditron", {"exploration": 0.02}), 3, "1")
 OTHER_CELL = Cell(CELL.stream, CELL.player, 4, "1")
@@ -125,8 +125,8 @@ def test_putting_again_changes_nothing_and_putting_another_raises(path: Path) ->
 
 def test_file_is_marked_as_ours(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-        assert connection.execute("PRAGMA user_version").fetchone() == (FORMAT_VERSION,)
+        assert connection.execute("PRAGMA application_id").fetchone() == (_APPLICATION_ID,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (_FORMAT_VERSION,)
     assert [file.name for file in path.parent.iterdir()] == ["arena.sqlite"]
 
 
@@ -166,7 +166,7 @@ def make_overwritten(path: Path) -> None:
 
 def make_other_format(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA user_version = {FORMAT_VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {_FORMAT_VERSION + 1}")
 
 
 def make_tableless(path: Path) -> None:
@@ -187,7 +187,7 @@ def make_tables_unreadable(path: Path) -> None:
         (make_truncated, "damaged (database disk image is malformed), no result in it can be read"),
         (make_truncated_in_a_page, "damaged (its end is missing), no result in it can be read"),
         (make_overwritten, "no result in it can be read"),
-        (make_other_format, f"found format {FORMAT_VERSION + 1}, where this onebit reads {FORMAT_VERSION}"),
+        (make_other_format, f"found format {_FORMAT_VERSION + 1}, where this onebit reads {_FORMAT_VERSION}"),
         (make_tableless, "no such table"),
         (make_tables_unreadable, "damaged"),
     ],
@@ -454,7 +454,7 @@ def test_full_disk_loses_nothing(path: Path) -> None:
 
 
 def test_a_locked_file_is_explained(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.experiments.store.BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("onebit.experiments.store._BUSY_SECONDS", 0.01)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection, Store(path) as store:
         connection.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match="Another process kept the file locked"):

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from onebit.experiments import vowpal_wabbit
 from onebit.experiments.comparison import Comparison
-from onebit.experiments.players import make_rounds, player_from
+from onebit.experiments.players import _make_rounds, player_from
 from onebit.streams.sources import Source
 
 FAKE = """
@@ -24,14 +24,14 @@ print("average loss =", round(sum(label != 1 for label in labels) / len(labels),
 
 
 def test_grid_is_ten_explorations_at_three_rates() -> None:
-    assert len(set(vowpal_wabbit.GRID)) == 30
-    assert "--regcbopt --mellowness 0.001 -l 0.5" in vowpal_wabbit.GRID
-    assert "--squarecb --gamma_scale 10 --loss0 -1 --loss1 0 -l 2" in vowpal_wabbit.GRID
-    assert vowpal_wabbit.DEFAULT == "--epsilon 0.05"
+    assert len(set(vowpal_wabbit._GRID)) == 30
+    assert "--regcbopt --mellowness 0.001 -l 0.5" in vowpal_wabbit._GRID
+    assert "--squarecb --gamma_scale 10 --loss0 -1 --loss1 0 -l 2" in vowpal_wabbit._GRID
+    assert vowpal_wabbit._DEFAULT == "--epsilon 0.05"
 
 
 def test_command() -> None:
-    words = vowpal_wabbit.command("--epsilon 0.05 -l 2", 7, Path("a.vw"), Path("a.txt"))
+    words = vowpal_wabbit._command("--epsilon 0.05 -l 2", 7, Path("a.vw"), Path("a.txt"))
     assert words[0] == sys.executable
     expected = "-m vowpalwabbit --cbify 7 --epsilon 0.05 -l 2 --noconstant -d a.vw -p a.txt"
     assert " ".join(words[1:]) == expected
@@ -52,7 +52,7 @@ def test_rounds_of_the_reference_table(tmp_path: Path) -> None:
     """The rows behind the 35 (default) and 14 (tuned) mistakes on wine with seed 0: 14 features, standardised."""
     source = Source("wine")
     (facts,) = Comparison((source,), ()).facts.values()
-    _, X, y, n_classes = make_rounds(facts.stream, source, 0)
+    _, X, y, n_classes = _make_rounds(facts.stream, source, 0)
     assert (X.shape, n_classes) == ((178, 14), 3)
     vowpal_wabbit.write_rounds(tmp_path / "wine.vw", X, y)
     first = (tmp_path / "wine.vw").read_text().splitlines()[0]
@@ -62,20 +62,15 @@ def test_rounds_of_the_reference_table(tmp_path: Path) -> None:
     )
 
 
-def test_answers_are_read_and_counted(tmp_path: Path) -> None:
-    path = tmp_path / "predictions"
-    path.write_text("1\n3\n2\n")
-    assert vowpal_wabbit.read_predictions(path, 3).tolist() == [0, 2, 1]
-    with pytest.raises(RuntimeError, match="answered 3 of 4 rounds"):
-        vowpal_wabbit.read_predictions(path, 4)
+def test_answers_are_counted() -> None:
     said = "number of examples = 1797\naverage loss = 0.376739\ntotal feature number = 3"
-    vowpal_wabbit.check_loss(said, 677, 1797)
+    vowpal_wabbit._check_loss(said, 677, 1797)
     for mistakes, words in ((676, "676 mistakes"), (678, "678 mistakes")):
         with pytest.raises(RuntimeError, match=words):
-            vowpal_wabbit.check_loss(said, mistakes, 1797)
+            vowpal_wabbit._check_loss(said, mistakes, 1797)
     for broken in ("", "average loss = nan", "average loss = n.a."):
         with pytest.raises(RuntimeError, match="average loss of nan"):
-            vowpal_wabbit.check_loss(broken, 3, 10)
+            vowpal_wabbit._check_loss(broken, 3, 10)
 
 
 @pytest.fixture
@@ -83,12 +78,12 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A stand-in that always says the first label."""
     script = tmp_path / "fake.py"
     script.write_text(FAKE)
-    real = vowpal_wabbit.command
+    real = vowpal_wabbit._command
 
     def command(options: str, n_classes: int, rounds: Path, predictions: Path) -> list[str]:
         return [sys.executable, str(script), *real(options, n_classes, rounds, predictions)[3:]]
 
-    monkeypatch.setattr(vowpal_wabbit, "command", command)
+    monkeypatch.setattr(vowpal_wabbit, "_command", command)
     monkeypatch.setattr(vowpal_wabbit, "require", lambda: "0.0")
     return script
 
@@ -96,9 +91,12 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_game(fake: Path, tmp_path: Path) -> None:
     y = np.array([0, 1, 0, 2])
     vowpal_wabbit.write_rounds(tmp_path / "rounds.vw", np.eye(4), y)
-    played = vowpal_wabbit.play_rounds("--epsilon 0.05", 3, tmp_path / "rounds.vw", y)
-    assert played.guesses.tolist() == [0, 0, 0, 0]
-    assert played.seconds > 0
+    guesses, seconds = vowpal_wabbit.play_rounds("--epsilon 0.05", 3, tmp_path / "rounds.vw", y)
+    assert guesses.tolist() == [0, 0, 0, 0]
+    assert seconds > 0
+    fake.write_text(FAKE.replace("len(labels))", "(len(labels) - 1))", 1))
+    with pytest.raises(RuntimeError, match="answered 3 of 4 rounds"):
+        vowpal_wabbit.play_rounds("--epsilon 0.05", 3, tmp_path / "rounds.vw", y)
 
 
 def test_the_player_writes_the_rounds_once(fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

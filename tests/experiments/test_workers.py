@@ -13,13 +13,13 @@ import pytest
 
 from onebit.experiments import Cell, Spec, batches, grid, vowpal_wabbit
 from onebit.experiments.players import play_batch
-from onebit.experiments.run import EnvironmentMismatchError, check_environment, needs_of
-from onebit.experiments.workers import LocalProcesses, end_with_parent
+from onebit.experiments.run import EnvironmentMismatchError, _check_environment, _needs_of
+from onebit.experiments.workers import LocalProcesses, _end_with_parent
 
 SCRIPT = """
 import subprocess
-from onebit.experiments.workers import ask_kernel
-with subprocess.Popen(["sh", "-c", "echo begun; exec sleep 60"], preexec_fn=ask_kernel):
+from onebit.experiments.workers import _ask_kernel
+with subprocess.Popen(["sh", "-c", "echo begun; exec sleep 60"], preexec_fn=_ask_kernel):
     pass
 """
 
@@ -52,10 +52,10 @@ def test_a_worker_whose_parent_died_before_it_asked_ends_itself(monkeypatch: pyt
         pid = os.getppid() + 1
 
     monkeypatch.setattr("multiprocessing.parent_process", Parent)
-    monkeypatch.setattr("onebit.experiments.workers.ask_kernel", lambda: True)
+    monkeypatch.setattr("onebit.experiments.workers._ask_kernel", lambda: True)
     monkeypatch.setattr(os, "_exit", end)
     with pytest.raises(EndedError):
-        end_with_parent()
+        _end_with_parent()
 
 
 def test_elsewhere_a_thread_waits_for_the_parent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,9 +65,9 @@ def test_elsewhere_a_thread_waits_for_the_parent(monkeypatch: pytest.MonkeyPatch
         join = died.wait
 
     monkeypatch.setattr("multiprocessing.parent_process", Parent)
-    monkeypatch.setattr("onebit.experiments.workers.ask_kernel", lambda: False)
+    monkeypatch.setattr("onebit.experiments.workers._ask_kernel", lambda: False)
     monkeypatch.setattr(os, "_exit", lambda status: ended.set())
-    end_with_parent()
+    _end_with_parent()
     assert not ended.wait(0.1)
     died.set()
     assert ended.wait(10)
@@ -79,32 +79,32 @@ STREAM = Spec("paper_weak", {"rounds": 10})
 def test_a_worker_needs_the_code_that_plays_and_that_users_name() -> None:
     strange = Cell(Spec("a", {"kernel": {"function": "fractions:Fraction"}}), Spec("json:loads"), 1, "test")
     (batch,) = batches([strange])
-    needs = needs_of(partial(play_batch), batch)
+    needs = _needs_of(partial(play_batch), batch)
     assert needs.modules == ("fractions", "json", "onebit.experiments.players")
     assert f"python {sys.version_info.major}.{sys.version_info.minor}" in needs.described
     assert f"numpy {np.__version__}" in needs.described
-    check_environment(needs)
+    _check_environment(needs)
     other = needs._replace(described=(*needs.described[:-1], "scikit-learn 0.9"))
     with pytest.raises(EnvironmentMismatchError, match=r"^it has scikit-learn .*, this run needs scikit-learn 0.9$"):
-        check_environment(other)
+        _check_environment(other)
 
 
 def test_a_worker_needs_the_version_of_a_rival_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vowpal_wabbit, "require", lambda: "9.11")
-    rival = vowpal_wabbit.VowpalWabbit(vowpal_wabbit.DEFAULT)
+    rival = vowpal_wabbit.VowpalWabbit(vowpal_wabbit._DEFAULT)
     (batch,) = batches(grid([STREAM], [Spec("Banditron"), rival.spec], [1], "test"))
-    needs = needs_of(play_batch, batch)
+    needs = _needs_of(play_batch, batch)
     assert needs.described[-1].endswith("VowpalWabbit 9.11")
     monkeypatch.setattr(vowpal_wabbit, "require", lambda: "9.12")
     with pytest.raises(EnvironmentMismatchError, match=r"VowpalWabbit 9\.12, this run needs"):
-        check_environment(needs)
+        _check_environment(needs)
 
 
 def test_code_that_is_not_there_is_a_mismatch() -> None:
     (batch,) = batches(grid([STREAM], [Spec("Banditron")], [1], "test"))
-    needs = needs_of(play_batch, batch)
+    needs = _needs_of(play_batch, batch)
     with pytest.raises(EnvironmentMismatchError, match="ModuleNotFoundError: No module named 'nowhere'"):
-        check_environment(needs._replace(modules=("nowhere",)))
+        _check_environment(needs._replace(modules=("nowhere",)))
 
 
 def test_a_worker_that_dies_while_it_is_idle_is_replaced() -> None:

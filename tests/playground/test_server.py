@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from in_process import onebit
-from onebit.cli.playground import listen
+from onebit.cli.playground import _listen
 from onebit.decider.client import LARGEST_BODY
 from onebit.extras import EXTRAS
 from onebit.playground import server
@@ -191,9 +191,9 @@ def test_a_bug_is_not_told_to_the_page(monkeypatch: pytest.MonkeyPatch, caplog: 
 
 
 def test_another_port_is_taken_where_one_is_in_use() -> None:
-    with listen(0) as first:
+    with _listen(0) as first:
         port = first.getsockname()[1]
-        with listen(port) as second:
+        with _listen(port) as second:
             assert second.getsockname()[1] not in (0, port)
             assert second.getsockname()[0] == "127.0.0.1"
     assert isinstance(first, socket.socket)

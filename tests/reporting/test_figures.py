@@ -4,7 +4,9 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from onebit.reporting.figures import Drawing, draw_files, looks, new_figure, save, spread
+from drawn import draw_files
+from onebit.reporting.figures import looks, new_figure, save, spread
+from onebit.reporting.pages import Drawing
 
 
 def test_example_of_spread() -> None:

@@ -13,7 +13,7 @@ from onebit.experiments import paper_figures
 from onebit.experiments.comparison import Outcome
 from onebit.experiments.duels import DuelRow
 from onebit.experiments.entries import DEFAULT_ENTRIES, Entry, enter
-from onebit.experiments.figures import draw_curves, draw_growth, draw_overview, shown
+from onebit.experiments.figures import _draw_curves, _draw_overview, draw_growth
 from onebit.experiments.paper import contestants
 from onebit.learners import BanditPerceptron, Banditron, BanditSVM, MulticlassPerceptron
 from onebit.reporting.looks import Look, Shown, looks_of
@@ -26,9 +26,9 @@ RIVALS = [
     for family in FAMILIES
     for name in (f"{family} default", f"{family} best setting", f"{family} best per run")
 ]
-DUELS = [Shown(repr(learner), repr(learner), learner.full_information) for learner in duel.contestants(0.1)]
-PAPER = [shown(entry) for entry in contestants()]
-COMPARED = [shown(enter(text)) for text in DEFAULT_ENTRIES] + RIVALS
+DUELS = [Shown(repr(learner), repr(learner), learner.full_information) for learner in duel._contestants(0.1)]
+PAPER = [Shown(entry.title, entry.written, entry.full_information) for entry in contestants()]
+COMPARED = [Shown(text, enter(text).written, enter(text).full_information) for text in DEFAULT_ENTRIES] + RIVALS
 
 
 def outcome(dataset: str, entry: Entry) -> Outcome:
@@ -47,14 +47,15 @@ def test_a_learner_has_one_colour_in_the_figures_of_all_commands() -> None:
         entries = [enter(Banditron(0.3)), enter(BanditPerceptron(ties="random")), enter(learner, "mine", "algorithm-1")]
         played = [outcome("weak", entry) for entry in entries]
         rows = [
-            DuelRow(challenge, entry.written, 2, 1.0, 0.1, False, None, entry.full_information) for entry in entries
+            DuelRow(challenge, entry.written, 2, 1.0, 0.1, None, None, None, entry.full_information)
+            for entry in entries
         ]
         for figure in (
-            draw_curves(played, ["weak"]),
-            draw_overview(played),
-            paper_figures.draw_curves(played, "weak", False),
-            paper_figures.draw_curves(played, "weak", True),
-            paper_figures.draw_glance(played, "weak"),
+            _draw_curves(played, ["weak"]),
+            _draw_overview(played),
+            paper_figures._draw_curves(played, "weak", False),
+            paper_figures._draw_curves(played, "weak", True),
+            paper_figures._draw_glance(played, "weak"),
             draw_growth(rows),
         ):
             assert expected in colors_in(figure)

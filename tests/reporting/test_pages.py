@@ -1,30 +1,30 @@
 import re
 
-from onebit.reporting.pages import prose, table_html
+from onebit.reporting.pages import _prose, _table_html
 from onebit.reporting.text import Cell, Table
 
 
 def test_columns_of_dashes_are_left_out() -> None:
-    page = table_html(Table(("learner", "mistakes", "p", "paper"), [["a", "3", "", ""], ["b", "3", "", "4"]]))
+    page = _table_html(Table(("learner", "mistakes", "p", "paper"), [["a", "3", "", ""], ["b", "3", "", "4"]]))
     assert re.findall(r'<th scope="col">(.*?)</th>', page) == ["learner", "mistakes", "paper"]
     assert re.findall(r"<td[^>]*>(.*?)</td>", page) == ["a", "3", "–", "b", "3", "4"]
 
 
 def test_a_table_scrolls_in_its_own_box() -> None:
-    assert table_html(Table(("a",), [["1"]])).startswith('<div class="scroll" tabindex="0">')
+    assert _table_html(Table(("a",), [["1"]])).startswith('<div class="scroll" tabindex="0">')
 
 
 def test_what_a_cell_holds_is_text_and_no_markup() -> None:
     cell = Cell("<i>LongName", "good", link='x"y.html', small="<b>")
-    page = table_html(Table(("a",), [[cell]]))
+    page = _table_html(Table(("a",), [[cell]]))
     assert (
         '<td class="name good"><a href="x&quot;y.html">&lt;i&gt;Long<wbr>Name</a> <small>&lt;b&gt;</small></td>' in page
     )
 
 
 def test_numbers_are_not_broken_at_the_end_of_a_line() -> None:
-    assert prose("5 000 000 rounds, 20 of 1999") == "5\N{NO-BREAK SPACE}000\N{NO-BREAK SPACE}000 rounds, 20 of 1999"
+    assert _prose("5 000 000 rounds, 20 of 1999") == "5\N{NO-BREAK SPACE}000\N{NO-BREAK SPACE}000 rounds, 20 of 1999"
 
 
 def test_example_of_prose() -> None:
-    assert prose("a < 5 000 000") == "a &lt; 5\xa0000\xa0000"
+    assert _prose("a < 5 000 000") == "a &lt; 5\xa0000\xa0000"

@@ -15,9 +15,9 @@ from onebit.files import replace_file
 from onebit.reporting.console import on_screen
 from onebit.reporting.figures import looks, new_figure, save
 from onebit.reporting.text import (
+    _in_csv,
     fixed,
     grouped,
-    in_csv,
     in_figure,
     in_page,
     in_shell,
@@ -82,21 +82,21 @@ def test_any_text_can_be_shown_everywhere(name: str) -> None:
     assert seen.isprintable()
     assert printable(seen) == seen
     assert in_figure(name).replace(r"\$", "").count("$") == 0
-    cell = in_csv(name)
+    cell = _in_csv(name)
     assert isinstance(cell, str)
     assert cell[:1] not in set("=+-@\t\r") or float(cell) is not None
 
 
 @pytest.mark.parametrize("cell", ["-61.18", "1e-05", "+3", "-inf", "nan", "", "0", "-.5", "2.", 7, -7, 1.5, None])
 def test_numbers_stay_numbers(cell: object) -> None:
-    assert in_csv(cell) == cell
+    assert _in_csv(cell) == cell
 
 
 @pytest.mark.parametrize("cell", ["=1", "+a", "-1+1", "-1_000", "@x", "＝1", "--1", "-"])
 def test_what_a_spreadsheet_would_compute_is_marked(cell: str) -> None:
-    assert in_csv(cell) == f"'{cell}"
+    assert _in_csv(cell) == f"'{cell}"
     text = io.StringIO()
-    csv.writer(text).writerow([in_csv(cell)])
+    csv.writer(text).writerow([_in_csv(cell)])
     assert text.getvalue().startswith("'")
 
 
@@ -170,7 +170,7 @@ def test_example_of_in_page() -> None:
 
 
 def test_example_of_in_csv() -> None:
-    assert [in_csv(cell) for cell in ("=1+1", "-61.18", -3, "@cmd", "plain")] == [
+    assert [_in_csv(cell) for cell in ("=1+1", "-61.18", -3, "@cmd", "plain")] == [
         "'=1+1",
         "-61.18",
         -3,

@@ -9,42 +9,33 @@ import inspect
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
 _PANELS = {
-    "Your data": {
-        "play": "Let one learner play your data; show its mistakes, draw them, and save it if you like.",
-        "compare": "Play learners on the same shuffles of your data; write tables, figures and report.html.",
-        "evaluate": "Say what other learners would have done on a log: sure bounds on their mistakes, and estimates.",
-        "playground": "Open a page where you watch learners learn, draw points for them, or answer them yourself.",
-    },
-    "Decisions in production": {
-        "serve": "Serve deciders over HTTP: guess, tell, reports, metrics. SIGTERM stops it when all is answered.",
-        "tokens": "Say who may ask `onebit serve`, and for what.",
-        "mcp": "Give AI agents a decider's verbs over MCP, on standard input and output; their host starts it.",
-        "accept-loss": "Let a decider go on whose file has lost events; the loss is noted in its log.",
-        "warm-up": "Compile what you will need, so that no first guess waits for it; the code is kept on disk.",
-    },
-    "Research": {
-        "reproduce": "Play the paper's experiments; write tables, figures and report.html.",
-        "league": "Rank all learners over all streams and your data; write tables, figures and a page for each.",
-        "bound": "Evaluate one of the paper's bounds, or BanditSVM's, or halving's.",
-        "margin": "Measure the largest weak and strong margin of a data set, and what the theorems promise for it.",
-        "adversary": "Play every learner against the paper's lower-bound constructions.",
-        "theory": "Draw Figure 2, the looseness of Theorem 5 and the hardness of weak labelling.",
-    },
+    "Your data": ("play", "compare", "evaluate", "playground"),
+    "Decisions in production": ("serve", "tokens", "mcp", "accept-loss", "warm-up"),
+    "Research": ("reproduce", "league", "bound", "margin", "adversary", "theory"),
 }
-COMMANDS = {name: text for panel in _PANELS.values() for name, text in panel.items()}
-"""Every command, in the order of ``onebit --help``, with its help: a test compares it with the command's own."""
+
+
+def _help_of(name: str) -> str:
+    """Return what a command's module says that it does, without importing it."""
+    text = Path(__file__).with_name(f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
+    _, _, own = text.partition("\ndef command(")
+    return (own or text).split('"""', 2)[1]
+
+
+COMMANDS = {name: _help_of(name) for panel in _PANELS.values() for name in panel}
+"""Every command, in the order of ``onebit --help``, with its help."""
 _KEEPING = (["compare"], ["league"], ["reproduce"])  # the commands that keep finished games
 _INTERRUPTED = 130
 _TRUTHS = ("true", "false", "yes", "no", "on", "off", "1", "0")
@@ -72,7 +63,12 @@ class _LazyGroup(TyperGroup):
             from onebit.engine.compile_notice import NOTICE
 
             NOTICE.is_command = True
-            _check_switches(command.params, rest)
+            # A value after a switch would be taken for one more argument, such as a data set.
+            flags = [parameter for parameter in command.params if getattr(parameter, "is_flag", False)]
+            switches = {option for flag in flags for option in (*flag.opts, *flag.secondary_opts)}
+            for switch, value in pairwise(rest):
+                if switch in switches and value.lower() in _TRUTHS:
+                    _fail(f"{switch} takes no value: give it or leave it out; got {value!r}", code=2)
         return name, command, rest
 
 
@@ -87,7 +83,7 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def onebit(
+def _onebit(
     _: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
@@ -95,9 +91,9 @@ def onebit(
     """Learn a K-way classifier when the only answer you ever get is "right" or "wrong"."""
 
 
-for _panel, _commands in _PANELS.items():
-    for _name, _text in _commands.items():
-        app.command(_name, help=_text, rich_help_panel=_panel)(lambda: None)  # `_LazyGroup` replaces it
+for _panel, _names in _PANELS.items():
+    for _name in _names:
+        app.command(_name, help=COMMANDS[_name], rich_help_panel=_panel)(lambda: None)  # `_LazyGroup` replaces it
 
 
 def load(name: str) -> Any:
@@ -156,15 +152,6 @@ def _parameter(name: str, hint: Any, default: Any, is_argument: bool = False) ->
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
 
-def _check_switches(parameters: list[Any], words: list[str]) -> None:
-    """Refuse a value after a switch: it would be taken for one more argument, such as a data set."""
-    flags = [parameter for parameter in parameters if getattr(parameter, "is_flag", False)]
-    switches = {name for flag in flags for name in (*flag.opts, *flag.secondary_opts)}
-    for switch, value in pairwise(words):
-        if switch in switches and value.lower() in _TRUTHS:
-            fail(f"{switch} takes no value: give it or leave it out; got {value!r}", code=2)
-
-
 def main() -> None:
     """Run the command line: one line for an error a user can mend, a traceback for a bug of ours."""
     for stream in (sys.stdout, sys.stderr):
@@ -172,36 +159,28 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        with _errors_in_a_line():
-            app()
+        app()
     except SystemExit as ended:
         if ended.code == _INTERRUPTED:  # what typer makes of Ctrl-C, and what shells expect
             kept = " What was finished is kept; the same command goes on from there."
             print(f"Stopped.{kept if sys.argv[1:2] in _KEEPING else ''}", file=sys.stderr)
         raise
-
-
-@contextmanager
-def _errors_in_a_line() -> Iterator[None]:
-    """End the program with one line for an error that a user can mend; others are ours, and say so."""
-    try:
-        yield
     except (ValueError, RuntimeError) as error:
-        fail(str(error))
+        _fail(str(error))
     except OSError as error:
         where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
         reason = os.strerror(error.errno) if error.errno else str(error)
         remedy = _REMEDIES.get(error.errno or 0, "mend it and give the same command again")
-        fail(f"{where}{reason}; {remedy}. What was finished is kept")
+        _fail(f"{where}{reason}; {remedy}. What was finished is kept")
     except MemoryError as error:
         reason = f" ({error})" if str(error) else ""
-        fail(f"there is not enough memory{reason}; use fewer --rounds, a smaller data set or a smaller number")
+        _fail(f"there is not enough memory{reason}; use fewer --rounds, a smaller data set or a smaller number")
     except Exception as error:
         error.add_note("This is a bug of onebit: please report it, with the command and these lines.")
         raise
 
 
-def fail(message: str, code: int = 1) -> NoReturn:
+def _fail(message: str, code: int = 1) -> NoReturn:
     """Print what is wrong, and end the program."""
     from rich.console import Console
     from rich.text import Text

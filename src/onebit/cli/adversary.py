@@ -1,16 +1,17 @@
 """``onebit adversary``: every learner against the paper's lower-bound constructions."""
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 from rich.console import Console
 
 from onebit.cli.options import has_figures
-from onebit.experiments.duels import DuelRow, duel, duel_by_dimension, paper_adversaries, short_name, write_duel
+from onebit.experiments.duels import DuelRow, duel, duel_by_dimension, paper_adversaries, short_name
 from onebit.inputs import check_integer
 from onebit.reporting.console import prepare_folder, print_table, say_where
-from onebit.reporting.text import Table, grouped
+from onebit.reporting.text import Table, grouped, number, write_csv
 
 _MAX_RUNS = 100_000  # a thousand already tell all that the tables show
 
@@ -33,13 +34,13 @@ def command(
     is_drawn = has_figures(console)
     with console.status("Playing every learner against every adversary …"):
         rows = duel(chosen, runs=runs)
-    write_duel(rows, out / "adversaries.csv")
+    _write_duel(rows, out / "adversaries.csv")
     print_table(console, _table(rows))
     growth = None
     if theorem in (None, "24"):  # the one that is about the dimension
         with console.status("Playing Theorem 24's adversary in growing dimension …"):
             growth = duel_by_dimension()
-        write_duel(growth, out / "adversaries_by_dimension.csv")
+        _write_duel(growth, out / "adversaries_by_dimension.csv")
     if is_drawn:
         from onebit.experiments.figures import draw_duel, draw_growth
         from onebit.reporting.figures import save
@@ -48,6 +49,20 @@ def command(
         if growth is not None:
             save(draw_growth(growth), out, "adversaries_by_dimension")
     say_where(console, "Tables and figures are", out)
+
+
+def _write_duel(rows: Iterable[DuelRow], path: Path) -> None:
+    """Write a table as CSV, one line per row; cells that no theorem covers are empty."""
+    # The game's size is repeated in every line, so that each can be read alone.
+    columns: tuple[str, ...] = ("adversary", "binds", "n_classes", "n_features", "radius", "margin", "rounds")
+    columns += ("learner", "runs", "mean", "standard_error", "lower_bound", "sharp_lower_bound", "upper_bound")
+    lines = []
+    for row in rows:
+        it = row.challenge
+        size = [it.n_classes, it.n_features, number(it.radius), number(it.margin), it.rounds]
+        numbers = (row.mean, row.standard_error, row.lower_bound, row.sharp_lower_bound, row.upper_bound)
+        lines.append([it.name, it.stated.binds, *size, row.learner, row.runs, *map(number, numbers)])
+    write_csv(path, columns, lines)
 
 
 def _table(rows: list[DuelRow]) -> Table:

@@ -8,11 +8,10 @@ from rich.console import Console
 from rich.table import Table
 
 from onebit.bounds import BOUNDS, Bound
-from onebit.cli import options
 from onebit.reporting.text import grouped
 
 
-class Numbers(NamedTuple):
+class _Numbers(NamedTuple):
     """The arguments of all bounds, by the names of their options."""
 
     k: Annotated[int | None, "K, the number of classes."] = None
@@ -29,15 +28,15 @@ class Numbers(NamedTuple):
 
 _ARGUMENTS = {"k": "n_classes", "gamma": "margin", "kernels": "n_kernels", "hypotheses": "n_hypotheses"}
 """The argument of a bound that an option gives, where it is called differently."""
-OPTIONS = {_ARGUMENTS.get(name, name): f"--{name}" for name in Numbers._fields}
+OPTIONS = {_ARGUMENTS.get(name, name): f"--{name}" for name in _Numbers._fields}
 """The option that gives each argument of a bound."""
 
 
 def command(
     theorem: Annotated[str | None, "Its number, such as 2 or 21-sharp; none: list them."] = None,
     *,
-    numbers: Numbers,
-    json: options.Json = False,
+    numbers: _Numbers,
+    json: Annotated[bool, "Print JSON."] = False,
 ) -> None:
     """Evaluate one of the paper's bounds, or BanditSVM's, or halving's."""
     if theorem is None:
@@ -45,8 +44,14 @@ def command(
         return
     if theorem not in BOUNDS:
         raise ValueError(f"there is no bound for theorem {theorem!r}; there are {', '.join(BOUNDS)}")
-    chosen = BOUNDS[theorem]
-    arguments = _arguments(chosen, dict(zip(OPTIONS, numbers, strict=True)))
+    chosen, given = BOUNDS[theorem], dict(zip(OPTIONS, numbers, strict=True))
+    arguments: dict[str, Any] = {name: given[name] for name in chosen.parameters}
+    missing = [OPTIONS[name] for name, value in arguments.items() if value is None]
+    if missing:
+        raise ValueError(f"theorem {theorem} needs {', '.join(missing)} as well")
+    spare = [OPTIONS[name] for name, value in given.items() if value is not None and name not in arguments]
+    if spare:
+        raise ValueError(f"theorem {theorem} does not take {', '.join(spare)}")
     claim = chosen.claim(**arguments)
     value, log2 = claim.value, claim.log2
     if json:
@@ -61,30 +66,16 @@ def command(
     console.print(f"[bold]{shown}[/]")
 
 
-def _arguments(chosen: Bound, given: dict[str, Any]) -> dict[str, Any]:
-    wanted = {name: given[name] for name in chosen.parameters}
-    missing = [OPTIONS[name] for name, value in wanted.items() if value is None]
-    if missing:
-        raise ValueError(f"theorem {chosen.theorem} needs {', '.join(missing)} as well")
-    spare = [OPTIONS[name] for name, value in given.items() if value is not None and name not in wanted]
-    if spare:
-        raise ValueError(f"theorem {chosen.theorem} does not take {', '.join(spare)}")
-    return wanted
-
-
 def _print_list() -> None:
-    table = Table(title="The bounds: onebit bound THEOREM …")
-    for name in ("theorem", "side", "what", "options"):
-        table.add_column(name)
-    for theorem, entry in sorted(BOUNDS.items(), key=_reading_order):
+    def reading_order(item: tuple[str, Bound]) -> tuple[float, str]:
+        """By number, the sharper version after the stated one; what has no number comes last."""
+        number = item[0].split("-")[0]
+        return (int(number) if number.isdigit() else math.inf), item[0]
+
+    table = Table("theorem", "side", "what", "options", title="The bounds: onebit bound THEOREM …")
+    for theorem, entry in sorted(BOUNDS.items(), key=reading_order):
         table.add_row(theorem, entry.side, _title(entry), " ".join(OPTIONS[name] for name in entry.parameters))
     Console().print(table)
-
-
-def _reading_order(item: tuple[str, Bound]) -> tuple[float, str]:
-    """By number, the sharper version after the stated one; what has no number comes last."""
-    number = item[0].split("-")[0]
-    return (int(number) if number.isdigit() else math.inf), item[0]
 
 
 def _title(entry: Bound) -> str:

@@ -1,43 +1,46 @@
-"""``onebit evaluate``: other learners on the rounds of a log, with a table, a figure and a page."""
+"""``onebit evaluate``: other learners on the rounds of a log, with tables, a figure and a page."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from rich.console import Console
+from rich.text import Text
 
 from onebit.cli import options
 from onebit.cli.options import after_options, has_figures, option_words, say_what_was_read, several
 from onebit.decider.logged_rounds import is_decider, read_decider
 from onebit.decider.settings import has_password, is_database
 from onebit.experiments.entries import parse_player
-from onebit.experiments.evaluate.answer_rates import describe_answers
+from onebit.experiments.evaluate.estimates import ASSUMPTION, LEVEL, METHODS, answer_rates
 from onebit.experiments.evaluate.log import RIGHT, WRONG, LogColumns, LoggedRounds, read_log
-from onebit.experiments.evaluate.replay import (
-    HEARS,
-    Candidate,
-    evaluate,
-    print_tables,
-    write_report,
-    write_table,
-)
+from onebit.experiments.evaluate.replay import Candidate, Evaluation, evaluate
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_seed
 from onebit.learners import load
-from onebit.reporting.console import on_screen, prepare_folder, progress_bar, say_where
-from onebit.reporting.pages import FigureFile
-from onebit.reporting.text import grouped, in_shell
+from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
+from onebit.reporting.pages import Drawing, section, what_was_run, write_page
+from onebit.reporting.text import Cell, Table, grouped, in_shell, number, write_csv
 from onebit.streams.data_set import in_lines
-from onebit.streams.preprocess import METHODS, describe_preprocessing
+from onebit.streams.preprocess import METHODS as PREPROCESSING
+from onebit.streams.preprocess import describe_preprocessing
 from onebit.streams.reading import Reading
 
-DEFAULTS = ("BanditSVM", "BanditPerceptron", "EpsilonGreedy")
+_DEFAULTS = ("BanditSVM", "BanditPerceptron", "EpsilonGreedy")
 _MODEL = ".onebit"
 _HEARD = {
     "facts": "after every answered round the logged label and its answer, by learn_from",
     "own": "what it would have heard itself, where the log tells it",
     "nothing": "nothing",
 }
+_INTRO = (
+    "Each learner guessed every round of the log before it got any feedback on it. After a right answer the label is "
+    "known, so its guess is decided; after a wrong one only the same guess is. What is surely so needs true answers, "
+    "and no more than one right label in a round; estimates also need the chances that are in the log, and an "
+    "assumption that stands beside them. All of it is about the learners as they were run here."
+)
+_KINDS = {"surely fewer": "good", "fewer": "good", "surely more": "bad", "more": "bad", "open": "dim"}
 
 
 class _Replay(NamedTuple):
@@ -67,20 +70,19 @@ def command(
     name: Annotated[str | None, "Which decider of the database, such as support/routing."] = None,
     columns: LogColumns,
     classes: Annotated[
-        tuple[str, ...],
-        "All labels there are: the right one is always among them. Repeat it or put commas between.",
+        tuple[str, ...], "All labels there are: the right one is always among them. Repeat it or put commas between."
     ] = (),
     reading: Annotated[Reading, "label"],  # a log has none
     replay: _Replay,
     out: Annotated[Path, "Folder for evaluate.csv, the figure and report.html."] = Path("results/evaluate"),
 ) -> None:
     """Say what other learners would have done on a log: sure bounds on their mistakes, and estimates."""
-    check_choice("--hears", replay.hears, HEARS)
-    check_choice("--preprocess", replay.preprocess, METHODS)
+    check_choice("--hears", replay.hears, tuple(_HEARD))
+    check_choice("--preprocess", replay.preprocess, PREPROCESSING)
     check_seed(replay.seed)
     _check_place(log, name)
     # A file's name may have spaces.
-    texts = [word for text in learners for word in ([text] if _is_model(text) else text.split())] or [*DEFAULTS]
+    texts = [word for text in learners for word in ([text] if _is_model(text) else text.split())] or [*_DEFAULTS]
     candidates = [_candidate(text) for text in texts]
     titles = [candidate.title for candidate in candidates]
     for title in titles:
@@ -93,7 +95,7 @@ def command(
         found = read_log(log, columns, classes=labels, reading=reading)
     # After everything that can be wrong with the request, before anything is replayed.
     prepare_folder(out)
-    console, about = Console(), describe_log(found)
+    console, about = Console(), _describe_log(found)
     say_what_was_read(console, found.name, about)
     is_drawn = has_figures(console)
     preprocessing = describe_preprocessing(replay.preprocess, unit_length=False, is_sparse=hasattr(found.X, "indptr"))
@@ -101,15 +103,9 @@ def command(
         text = f"Preprocessing, for all who do not scale columns themselves: {preprocessing}."
         console.print(on_screen(text), highlight=False, soft_wrap=True)
     with progress_bar(console, f"{len(candidates)} learners, {grouped(found.n_rounds)} rounds") as show:
-        settings: dict[str, Any] = {"hears": replay.hears, "preprocessing": replay.preprocess, "seed": replay.seed}
-        rows = evaluate(found, candidates, **settings, on_progress=show)
-    write_table(out / "evaluate.csv", rows)
-    figures: list[FigureFile] = []
-    if is_drawn:
-        from onebit.experiments.figures import evaluation_drawings
-        from onebit.reporting.figures import draw_files
-
-        figures = draw_files(evaluation_drawings(rows), out)
+        hears, method, seed = replay
+        rows = evaluate(found, candidates, hears=hears, preprocessing=method, seed=seed, on_progress=show)
+    _write_table(out / "evaluate.csv", rows)
     words = [word for text in texts for word in ("--learners", text)]
     words += [] if name is None else ["--name", name]
     words += [word for label in labels or () for word in ("--classes", label)]
@@ -122,8 +118,12 @@ def command(
         "Seed": str(replay.seed),
         "Command": in_shell(["onebit", "evaluate", *words, *after_options([log])]),
     }
-    write_report(out / "report.html", rows, figures, details)
-    print_tables(console, rows, found.name)
+    drawings: list[Drawing] = []
+    if is_drawn:
+        from onebit.experiments.figures import evaluation_drawings
+
+        drawings = evaluation_drawings(rows)
+    _report(console, out, rows, drawings, details)
     say_where(console, f"evaluate.csv{', evaluate.png' * is_drawn} and report.html are", out)
 
 
@@ -142,7 +142,7 @@ def _check_place(log: str, name: str | None) -> None:
         raise ValueError("a database has many deciders: say which, --name support/routing")
 
 
-def describe_log(log: LoggedRounds) -> dict[str, str]:
+def _describe_log(log: LoggedRounds) -> dict[str, str]:
     """Return what a log holds, for people."""
     counts = np.bincount(log.guesses, minlength=len(log.classes)).tolist()
     n_right, n_wrong = int((log.answers == RIGHT).sum()), int((log.answers == WRONG).sum())
@@ -160,7 +160,7 @@ def describe_log(log: LoggedRounds) -> dict[str, str]:
         **({"read as": about["read as"]} if "read as" in about else {}),
         "rounds": f"{grouped(log.n_rounds)}: {grouped(n_right)} right, {grouped(n_wrong)} wrong{without}",
         "guessed": f"{guessed}{more}; {complete}",
-        "answered": describe_answers(log),
+        "answered": _describe_answers(log),
         "propensities": spread,
         **{name: about[name] for name in ("silence", "left out", "columns", "missing") if name in about},
     }
@@ -179,3 +179,127 @@ def _candidate(text: str) -> Candidate:
     if not isinstance(player, LearnerPlayer):
         raise ValueError(f"--learners {text}: must be a learner; other players can be compared, not evaluated on a log")
     return Candidate(text, build(player.spec))
+
+
+def _describe_answers(log: LoggedRounds) -> str:
+    """Return in words how often rounds were answered, and whether equally often."""
+    n_answered = int(log.is_answered.sum())
+    if n_answered == log.n_rounds:
+        return "all rounds; if others were left out of the log, that cannot be seen"
+    parts = [f"{grouped(n_answered)} of {grouped(log.n_rounds)} rounds"]
+    for rates in answer_rates(log):
+        tested = "too few to test" if rates.p_value is None else f"p = {rates.p_value:.2g}"
+        parts.append(f"by {rates.by} {rates.extremes}, {tested}")
+    known = log.answers[log.is_answered]
+    if (known == known[0]).all():
+        only, favoured = ("right", "the log") if known[0] == RIGHT else ("wrong", "the others")
+        parts.append(f"all of them {only}: if only {only} guesses are answered, every comparison favours {favoured}")
+    return "; ".join(parts)
+
+
+def _write_table(path: Path, rows: Sequence[Evaluation]) -> None:
+    """Write the table as CSV; shares are between 0 and 1."""
+    columns = ["learner", "rounds", "known_right", "known_wrong", "unknown", "least_mistakes", "most_mistakes"]
+    for method in METHODS:
+        columns += [method.lower().replace("+", "_plus") + end for end in ("", "_low", "_high")]
+    columns += ["effective_rounds", "largest_weight", "telling_rounds"]
+    columns += ["against_the_log", "against_the_log_by", "estimates_assume", "warnings", "notes"]
+    lines = []
+    for row in rows:
+        facts, weights = row.known, row.estimates.weights
+        found = [row.estimates.found.get(method) for method in METHODS]
+        lines.append(
+            (
+                *(row.title, facts.rounds, facts.right, facts.wrong, facts.unknown),
+                *(facts.wrong, facts.wrong + facts.unknown),
+                *(number(value) for estimate in found for value in estimate or (None, None, None)),
+                *(("", "", "") if weights is None else (*map(number, weights[:2]), weights.telling)),
+                *(row.verdict, row.verdict_by, row.estimates.assumption),
+                *("; ".join(row.estimates.warnings), "; ".join(row.estimates.notes)),
+            )
+        )
+    write_csv(path, columns, lines)
+
+
+def _facts_table(rows: Sequence[Evaluation], title: str = "") -> Table:
+    """Return what is known of every learner."""
+    lines: list[list[str | Cell]] = []
+    for row in rows:
+        facts = row.known
+        least, most = facts.wrong, facts.wrong + facts.unknown
+        verdict = f"{row.verdict}, by {row.verdict_by}" if row.verdict_by in METHODS else row.verdict
+        lines.append(
+            [
+                row.title,
+                *(grouped(count) for count in (facts.right, facts.wrong, facts.unknown)),
+                grouped(least) if least == most else f"{grouped(least)} to {grouped(most)}",
+                f"{100 * facts.low:.1f}" if least == most else f"{100 * facts.low:.1f}–{100 * facts.high:.1f}",
+                Cell(verdict, _KINDS.get(row.verdict, "")),
+            ]
+        )
+    notes = [
+        f"{grouped(rows[0].known.rounds)} answered rounds; surely: no fewer and no more, whatever the unknown ones are",
+        "sure if answers are true, and no more than one label is right in a round",
+        "than the log: surely, by the bounds; or by an estimate's interval and its assumption",
+    ]
+    columns = ("learner", "right", "wrong", "unknown", "mistakes surely", "surely %", "than the log")
+    return Table(columns, lines, title, notes, ("name", *["number"] * 5, ""), [1])
+
+
+def _estimates_table(rows: Sequence[Evaluation], title: str = "") -> Table:
+    """Return what is estimated of every learner."""
+    lines = []
+    for row in rows[1:]:
+        weights = row.estimates.weights
+        rests_on = ["", "", ""]
+        if weights is not None:
+            rests_on = [grouped(weights.effective), f"{weights.largest:.3g}", grouped(weights.telling)]
+        found = [row.estimates.found.get(method) for method in METHODS]
+        shares = [
+            f"{100 * each.rate:.1f} ({100 * each.low:.1f}–{100 * each.high:.1f})" if each else "" for each in found
+        ]
+        lines.append([row.title, *shares, *rests_on])
+    notes = (
+        f"estimated share of mistakes in the answered rounds, with {LEVEL:.0%} intervals; both cut to what is sure",
+        f"{ASSUMPTION}; bounds do not",
+        "effective rounds: as many of equal weight count as much; telling: an unlikely label was tried and informative",
+    )
+    columns = ("learner", *(f"{name} %" for name in METHODS), "effective rounds", "largest weight", "telling rounds")
+    return Table(columns, lines, title, notes)
+
+
+def _together(rows: Sequence[Evaluation], kind: str) -> list[str]:
+    """Return all warnings, or which estimates are not offered; once, where several learners have the same."""
+    by_text: dict[str, list[str]] = {}
+    for row in rows:
+        for text in getattr(row.estimates, kind):
+            by_text.setdefault(text, []).append(row.title)
+    n_learners = sum(not row.is_logged for row in rows)
+    return [
+        f"{'all learners' if len(titles) == n_learners > 1 else ', '.join(titles)}: {text}"
+        for text, titles in by_text.items()
+    ]
+
+
+def _report(
+    console: Console, folder: Path, rows: Sequence[Evaluation], drawings: Sequence[Drawing], details: Mapping[str, str]
+) -> None:
+    """Write the page, and print the tables and the warnings."""
+    run, facts, again, command = what_was_run(details)
+    warnings, notes = _together(rows, "warnings"), _together(rows, "notes")
+    blocks = [
+        *(_INTRO, run, facts),
+        *drawings,
+        *section("What is known", _facts_table(rows)),
+        *section("What is estimated", _estimates_table(rows)),
+        *section("Warnings", *(f"{text}." for text in warnings)),
+        *section("Notes", *(f"{text}." for text in notes)),
+        *(again, command),
+    ]
+    write_page(folder / "report.html", "What other learners would have done", blocks, folder)
+    print_table(console, _facts_table(rows, f"{details['Log']}: what is known of each learner"))
+    if any(row.estimates.found for row in rows):
+        print_table(console, _estimates_table(rows, "What is estimated"))
+    marked = [("warning: ", "bold yellow", text) for text in warnings] + [("note: ", "bold", text) for text in notes]
+    for mark, style, text in marked:
+        console.print(Text.assemble((mark, style), on_screen(text)), soft_wrap=True)

@@ -11,7 +11,7 @@ from rich.text import Text
 from onebit.bounds import Claim
 from onebit.cli import options
 from onebit.cli.options import say_what_was_read
-from onebit.experiments.entries import parse_kernel
+from onebit.experiments.entries import kernel_names, parse_kernel
 from onebit.kernels import as_kernel
 from onebit.reporting.console import on_screen, progress_bar
 from onebit.reporting.text import grouped
@@ -27,10 +27,10 @@ _DRAWN_ROUNDS = 50_000  # of a stream: by then the paper's margins have settled 
 def command(
     data: options.OneSource,
     *,
-    kernel: Annotated[str | None, f"{options.KERNELS}, or mypackage.kernels:Mine. Without: R^d."] = None,
+    kernel: Annotated[str | None, f"{', '.join(kernel_names())}, or mypackage.kernels:Mine. Without: R^d."] = None,
     standardize: Annotated[bool, "Standardise the columns and add a constant one first."] = False,
     reading: Reading,
-    json: options.Json = False,
+    json: Annotated[bool, "Print JSON."] = False,
 ) -> None:
     """Measure the largest weak and strong margin of a data set, and what the theorems promise for it."""
     try:

@@ -9,17 +9,16 @@ from rich.console import Console
 from rich.table import Table
 
 from onebit.experiments.comparison import ROUNDS
-from onebit.experiments.entries import kernel_names
 from onebit.experiments.players import PATIENCE
 from onebit.experiments.run import Executor, check_jobs
 from onebit.extras import missing_extra
 from onebit.learners import all_learners
 from onebit.reporting.console import on_screen, say_note
+from onebit.streams.reading import Reading
 from onebit.streams.sources import known_names
 
 _OTHERS = ["a stream of your own, mypackage.streams:mine", "or any of them made harder, noise:0.05:digits"]
 NAMES = ", ".join([*known_names(), *_OTHERS])
-KERNELS = ", ".join(kernel_names())
 LEARNERS = ", ".join(sorted(cls.__name__ for cls in all_learners()))
 FILES = "CSV, TSV, Parquet, ARFF, svmlight, npz; text also as .gz"
 
@@ -29,9 +28,7 @@ Preprocess = Annotated[
     "standardize (over the rows played), online (over the rows so far) or none; not for learners that scale columns "
     "themselves.",
 ]
-Runs = Annotated[int, "Runs of every learner, each on its own shuffle."]
 Out = Annotated[Path, "Folder for results; what is there already is not played again."]
-Json = Annotated[bool, "Print JSON."]
 
 
 class Games(NamedTuple):
@@ -61,6 +58,12 @@ class Games(NamedTuple):
         """The settings of a `Comparison` that are options."""
         same = {name: getattr(self, name) for name in ("rounds", "seed", "unit_length", "rival_seconds")}
         return {**same, "preprocessing": self.preprocess}
+
+    def words(self, reading: Reading, runs: int) -> list[str]:
+        """Return the options to type to get the same comparison again, of those that all have."""
+        games = self._replace(rival=tuple(several(self.rival)))
+        always = ("rounds", "seed", "preprocess")
+        return ["--runs", str(runs), *option_words(reading), *option_words(games, always)]
 
 
 class Workers(NamedTuple):

@@ -16,9 +16,9 @@ from onebit.experiments.players import LearnerPlayer, build
 from onebit.game import Trace
 from onebit.inputs import check_choice, check_integer, check_seed
 from onebit.playing import play
-from onebit.reporting.console import check_save, on_screen, prepare_folder, print_table, progress_bar, say_where
+from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
 from onebit.reporting.looks import PALETTE
-from onebit.reporting.pages import FigureFile, Heading, what_was_run, write_page
+from onebit.reporting.pages import Drawing, Heading, what_was_run, write_page
 from onebit.reporting.text import Table, grouped, in_figure, in_shell
 from onebit.streams import DataSet, describe
 from onebit.streams.preprocess import METHODS, describe_preprocessing
@@ -59,7 +59,7 @@ def command(
     if not isinstance(player, LearnerPlayer):
         raise ValueError(f"--learner {learner}: must be a learner; other players can be compared, not shown")
     if save is not None:
-        check_save(save, data)
+        _check_save(save, data)
         if preprocess != "none" and not player.scales_rows:
             raise ValueError(
                 f"--save with --preprocess {preprocess}: the learner would be saved without what makes its rows ready; "
@@ -78,7 +78,9 @@ def command(
     if save is not None:
         made.save(save)
     wrong = np.asarray(trace.guesses != np.array(found.label_names)[found.y])
-    figures = _draw(trace, wrong, f"{learner} on {found.name}", out) if is_drawn else []
+    caption = "Left: mistakes so far. Right: the share of mistakes in each tenth of the stream; the line is the share "
+    draw = partial(_draw_mistakes, trace, wrong, f"{learner} on {found.name}")
+    figures = [Drawing("mistakes", "Mistakes", f"{caption}over all of it.", draw)] if is_drawn else []
     table = Table(_COLUMNS, _rows(found, trace, wrong))
     _print(console, table, wrong)
     facts = {
@@ -94,10 +96,23 @@ def command(
     facts["Command"] = in_shell(["onebit", "play", *words, *after_options([data])])
     run, listed, again, again_command = what_was_run(facts)
     blocks = [run, listed, *figures, Heading("Class by class"), table, again, again_command]
-    write_page(out / "report.html", f"{learner} on {found.name}", blocks)
+    write_page(out / "report.html", f"{learner} on {found.name}", blocks, out)
     say_where(console, "mistakes.png and report.html are" if is_drawn else "report.html is", out)
     if save is not None:
         console.print(on_screen(f"The learner is saved as {save}."), soft_wrap=True)
+
+
+def _check_save(path: Path, data: str) -> None:
+    """Make sure that a file can be written, and is not the data, before anything is played."""
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"--save {path}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise ValueError(f"--save {path}: is a folder; name a file in it, such as {path / 'model.onebit'}")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"--save {path}: is a device or a pipe; name a file, such as model.onebit")
+    if path.exists() and Path(data).exists() and path.samefile(data):
+        raise ValueError(f"--save {path}: is the file with the data; name another, such as model.onebit")
+    prepare_folder(path.absolute().parent, f"--save {path}:")
 
 
 def _prepared(console: Console, data: DataSet, player: LearnerPlayer, learner: str, method: str) -> DataSet:
@@ -149,31 +164,22 @@ def _rows(data: DataSet, trace: Trace, wrong: np.ndarray) -> list[list[str]]:
     ]
 
 
-def tenths(wrong: np.ndarray) -> list[float]:
+def _tenths(wrong: np.ndarray) -> list[float]:
     """Return the share of mistakes in each tenth of a stream, or in each round of one that has fewer.
 
-    >>> tenths(np.array([True, True, False, True]))
+    >>> _tenths(np.array([True, True, False, True]))
     [1.0, 1.0, 0.0, 1.0]
     """
     return [float(part.mean()) for part in np.array_split(wrong, min(_PARTS, len(wrong)))]
 
 
-def _draw(trace: Trace, wrong: np.ndarray, title: str, folder: Path) -> list[FigureFile]:
-    """Draw the figure into a folder."""
-    from onebit.reporting.figures import Drawing, draw_files
-
-    caption = "Left: mistakes so far. Right: the share of mistakes in each tenth of the stream; the line is the share "
-    caption += "over all of it."
-    return draw_files([Drawing("mistakes", "Mistakes", caption, partial(draw_mistakes, trace, wrong, title))], folder)
-
-
-def draw_mistakes(trace: Trace, wrong: np.ndarray, title: str) -> "Figure":
+def _draw_mistakes(trace: Trace, wrong: np.ndarray, title: str) -> "Figure":
     """Draw mistakes so far, and the share of mistakes in each tenth of the stream."""
     from matplotlib.ticker import PercentFormatter
 
     from onebit.reporting import figures as style
 
-    rates = tenths(wrong)
+    rates = _tenths(wrong)
     with style.looks():
         figure, (left, right) = style.new_figure(1, 2, 3.2)
         figure.suptitle(in_figure(title, most=80))
@@ -198,5 +204,5 @@ def _print(console: Console, table: Table, wrong: np.ndarray) -> None:
     print_table(console, replace(table, rows=table.rows[: _MOST_CLASSES + 1], sections=[1]))
     if n_more > 0:
         console.print(f"… and {n_more} rarer classes, which report.html lists")
-    rates = ", ".join(f"{rate:.1%}" for rate in tenths(wrong))
+    rates = ", ".join(f"{rate:.1%}" for rate in _tenths(wrong))
     console.print(f"Mistakes by tenths of the stream: {rates}", soft_wrap=True)

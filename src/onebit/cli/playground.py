@@ -15,7 +15,7 @@ from rich.console import Console
 from onebit.extras import require_extra
 from onebit.inputs import check_integer
 
-HOST = "127.0.0.1"
+_HOST = "127.0.0.1"
 _NO_COMPILER = "NUMBA_DISABLE_JIT"
 
 
@@ -32,39 +32,32 @@ def command(
     # guess for guess the same, and the first round comes at once.
     if not compiled and os.environ.get(_NO_COMPILER) != "1":
         words = ["playground", "--port", str(port), "--browser" if browser else "--no-browser"]
-        _run_again([sys.executable, "-m", "onebit", *words], {**os.environ, _NO_COMPILER: "1"})
+        again, environment = [sys.executable, "-m", "onebit", *words], {**os.environ, _NO_COMPILER: "1"}
+        if os.name == "posix":
+            os.execve(again[0], again, environment)
+        with contextlib.suppress(KeyboardInterrupt):
+            raise SystemExit(subprocess.run(again, env=environment, check=False).returncode)
         return
-    _serve(port, browser)
-
-
-def _run_again(command: list[str], environment: dict[str, str]) -> None:
-    if os.name == "posix":
-        os.execve(command[0], command, environment)
-    with contextlib.suppress(KeyboardInterrupt):
-        raise SystemExit(subprocess.run(command, env=environment, check=False).returncode)
-
-
-def _serve(port: int, open_browser: bool) -> None:
     # A large library: who serves nothing does without it.
     import uvicorn
 
     from onebit.playground.server import Playground
     from onebit.service.server import Server, connection_limits, raise_file_limit
 
-    listening = listen(port)
-    address = f"http://{HOST}:{listening.getsockname()[1]}/"
+    listening = _listen(port)
+    address = f"http://{_HOST}:{listening.getsockname()[1]}/"
     console = Console(highlight=False, soft_wrap=True)
     settings = uvicorn.Config(Playground(), log_level="warning", server_header=False, timeout_graceful_shutdown=1)
     console.print(f"onebit {version('onebit')}: the playground is at {address} (Ctrl-C stops it)")
     sys.stdout.flush()
-    if open_browser:
+    if browser:
         threading.Timer(0.5, webbrowser.open, [address]).start()
     with contextlib.suppress(KeyboardInterrupt):
         Server(settings, connection_limits(None, None, raise_file_limit())).run(sockets=[listening])
     console.print("Stopped.")
 
 
-def listen(port: int) -> socket.socket:
+def _listen(port: int) -> socket.socket:
     """Return a socket of this machine alone, on that port, or on any other if it is taken."""
     for wanted in (port, 0):
         listening = socket.socket()
@@ -72,7 +65,7 @@ def listen(port: int) -> socket.socket:
         if os.name == "posix":
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listening.bind((HOST, wanted))
+            listening.bind((_HOST, wanted))
             listening.listen()
         except OSError:
             listening.close()

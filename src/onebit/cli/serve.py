@@ -48,7 +48,7 @@ def command(
     check_number("--rate", rate, at_least=0.0)
     n_bytes = None if memory is None else check_number("--memory", memory, above=0.0) * 2**30
     require_extra("serving needs", "serve")
-    is_open_to_others = not is_loopback(host)
+    is_open_to_others = not _is_loopback(host)
     if is_open_to_others and not read_tokens(folder):
         raise ValueError(
             f"--host {host} can be reached from other machines, and {folder / FILE} has no tokens: add one with "
@@ -113,28 +113,23 @@ def _database(log: str | None) -> str | None:
     if log is not None and not is_database(log):
         raise ValueError(f"--log and {LOG_VARIABLE} must be the URL of a database: postgresql://user@host/database")
     if (named := os.environ.get(PASSWORD_FILE_VARIABLE)) and log is not None:
-        os.environ["PGPASSWORD"] = _password_in(Path(named))  # where libpq looks for it
+        try:
+            password = Path(named).read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise ValueError(
+                f"{PASSWORD_FILE_VARIABLE}={named} cannot be read ({reason}); is it there, may you read it?"
+            ) from None
+        if not password or "\n" in password or "\0" in password:
+            raise ValueError(f"{PASSWORD_FILE_VARIABLE}={named} must have one line, the database's password")
+        os.environ["PGPASSWORD"] = password  # where libpq looks for it
     return log
 
 
-def _password_in(path: Path) -> str:
-    """Return the password in a file, or raise ValueError, which does not tell it."""
-    try:
-        password = path.read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise ValueError(
-            f"{PASSWORD_FILE_VARIABLE}={path} cannot be read ({reason}); is it there, may you read it?"
-        ) from None
-    if not password or "\n" in password or "\0" in password:
-        raise ValueError(f"{PASSWORD_FILE_VARIABLE}={path} must have one line, the database's password")
-    return password
-
-
-def is_loopback(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     """Return whether only this machine can reach an address.
 
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    >>> _is_loopback("127.0.0.1"), _is_loopback("localhost"), _is_loopback("::1"), _is_loopback("0.0.0.0")
     (True, True, True, False)
     """
     try:

@@ -12,7 +12,7 @@ _Folder = Annotated[Path, "The folder that is served."]
 _Name = Annotated[str, "Whose it is."]
 
 
-def add(
+def _add(
     folder: _Folder,
     name: _Name,
     *,
@@ -25,7 +25,7 @@ def add(
     Console(stderr=True).print("Keep it: only its hash is stored, and it is not shown again.")
 
 
-def list_tokens(folder: _Folder) -> None:
+def _list_tokens(folder: _Folder) -> None:
     """List whose tokens there are, and what they may do."""
     table = Table("name", "roles", "namespaces", "since", "expires")
     for each in read_tokens(folder):
@@ -34,7 +34,7 @@ def list_tokens(folder: _Folder) -> None:
     Console().print(table)
 
 
-def remove(folder: _Folder, name: _Name) -> None:
+def _remove(folder: _Folder, name: _Name) -> None:
     """Remove a token; a running service knows within a second."""
     if not remove_token(folder, name):
         Console(stderr=True).print(
@@ -43,4 +43,4 @@ def remove(folder: _Folder, name: _Name) -> None:
         )
 
 
-command = {"add": add, "list": list_tokens, "remove": remove}
+command = {"add": _add, "list": _list_tokens, "remove": _remove}

@@ -22,7 +22,7 @@ from onebit.learners import BanditSVM, all_learners
 from onebit.playing import play
 from onebit.reporting.console import on_screen, progress_bar
 
-ALL = "all"
+_ALL = "all"
 """In place of names: every learner, with its default settings."""
 _N_ROUNDS, _N_CLASSES, _N_CALM = 60, 3, 5000
 _SETTINGS: Any = config
@@ -35,7 +35,12 @@ def command(
     ] = (),
 ) -> None:
     """Compile what you will need, so that no first guess waits for it; the code is kept on disk."""
-    players = [_learner(text) for text in _named(learners)]
+    players = []
+    for text in _named(learners):
+        player = parse_player(text)
+        if not isinstance(player, LearnerPlayer):
+            raise ValueError(f"{text} is no learner: there is nothing of it to compile; leave it out")
+        players.append(player)
     folder = _check_place()
     NOTICE.keep_quiet()  # the bar says it
     began, n_before = time.monotonic(), NOTICE.n_compiled
@@ -58,16 +63,9 @@ def command(
 
 def _named(learners: Sequence[str]) -> list[str]:
     names = several(learners) or list(DEFAULT_ENTRIES)
-    if ALL in names:
+    if _ALL in names:
         names += sorted(cls.__name__ for cls in all_learners())
-    return [name for name in dict.fromkeys(names) if name != ALL]
-
-
-def _learner(text: str) -> LearnerPlayer:
-    player = parse_player(text)
-    if not isinstance(player, LearnerPlayer):
-        raise ValueError(f"{text} is no learner: there is nothing of it to compile; leave it out")
-    return player
+    return [name for name in dict.fromkeys(names) if name != _ALL]
 
 
 def _check_place() -> Path:

@@ -7,7 +7,7 @@ the preprocessing, the rounds, the player's settings and the player's code.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from hashlib import sha256
@@ -19,11 +19,12 @@ import numpy as np
 from onebit.code_version import code_version, reachable
 from onebit.engine.loop import default_checkpoints
 from onebit.experiments.entries import Entry
-from onebit.experiments.grid import JSON, Batch, Cell, Spec
-from onebit.experiments.players import MOST_PATIENCE, PATIENCE, learned_arrays, play_batch, player_from
-from onebit.experiments.run import Executor, OnProgress, PlayBatch, check_jobs, run
-from onebit.experiments.store import Played, Store
+from onebit.experiments.grid import JSON, Cell, Spec
+from onebit.experiments.players import PATIENCE, learned_arrays, play_batch, player_from
+from onebit.experiments.run import Executor, check_jobs, run
+from onebit.experiments.store import Store
 from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_number, check_seed
+from onebit.reporting.text import fixed, number, write_csv
 from onebit.streams import describe
 from onebit.streams.preprocess import METHODS
 from onebit.streams.sources import Source, draw, draw_function, is_sparse_stream, load, say_changes
@@ -31,6 +32,7 @@ from onebit.streams.sources import Source, draw, draw_function, is_sparse_stream
 # Ten thousand rounds show how learners differ. Twelve runs are enough for significance in a hundred comparisons where
 # one learner is better in every run, and in seven where it is in all but one (`onebit.experiments.statistics`).
 ROUNDS, RUNS = 10_000, 12
+_MOST_PATIENCE = 1e6  # eleven days. The longest possible timeout is about twice that: milliseconds in 31 bits
 # More is a typing error: the list of games alone would fill the memory.
 _MAX_ROUNDS, _MAX_RUNS = 10**12, 100_000
 
@@ -55,18 +57,22 @@ class Comparison:
         check_seed(self.seed)
         check_integer("seed + runs", self.seed + self.runs, low=1, high=MAX_SEED)
         check_choice("preprocessing", self.preprocessing, METHODS)
-        check_number("rival_seconds", self.rival_seconds, above=0.0, at_most=MOST_PATIENCE)
+        check_number("rival_seconds", self.rival_seconds, above=0.0, at_most=_MOST_PATIENCE)
+        titles = [entry.title for entry in self.entries]
+        for title in titles:
+            if titles.count(title) > 1:
+                raise ValueError(f"{title}: the learner is named twice")
 
     def entries_on(self, source: Source) -> tuple[Entry, ...]:
         """Return the entries that play a source: all."""
         return self.entries
 
     @cached_property
-    def facts(self) -> "dict[Source, SourceFacts]":
+    def facts(self) -> "dict[Source, _SourceFacts]":
         """What is known of every source; a data set is read once here, and once more by the workers that play it."""
         return {source: self._facts_of(source) for source in self.sources}
 
-    def _facts_of(self, source: Source) -> "SourceFacts":
+    def _facts_of(self, source: Source) -> "_SourceFacts":
         settings: dict[str, JSON] = {"preprocessing": self.preprocessing, "unit_length": self.unit_length}
         if source.changes:
             settings["changes"] = [change.written for change in source.changes]
@@ -74,12 +80,12 @@ class Comparison:
             stream = Spec(source.stream, {"rounds": self.rounds, **settings})
             about = {"rows": "drawn anew for every run"} | say_changes(source)
             X, _, n_classes = draw(source.stream, 1, self.seed)
-            return SourceFacts(stream, is_sparse_stream(source.stream), about, X.shape[1], n_classes)
+            return _SourceFacts(stream, is_sparse_stream(source.stream), about, X.shape[1], n_classes)
         data = load(source)
         # By its content, whatever its file is called.
         content: dict[str, JSON] = {"content": data.content, "rounds": min(self.rounds, len(data.y))}
         stream, about = Spec("data set", {**content, **settings}, source.name), describe(data) | say_changes(source)
-        return SourceFacts(stream, data.is_sparse, about, data.X.shape[1], data.n_classes)
+        return _SourceFacts(stream, data.is_sparse, about, data.X.shape[1], data.n_classes)
 
     def cells(self) -> list[Cell]:
         """Return every entry on every source in every run; once, where two data sets have the same content."""
@@ -98,11 +104,11 @@ class Comparison:
                 # Every other run backwards: two workers that start together then compile different learners, and each
                 # finds on disk what the other has compiled meanwhile.
                 order = list(versions.items())[:: 1 if (seed - self.seed) % 2 == 0 else -1]
-                cells += [Cell(facts.stream, player, seed, version) for player, version in order]
+                cells += [Cell(facts.stream, player, seed, version, source) for player, version in order]
         return list(dict.fromkeys(cells))
 
 
-class SourceFacts(NamedTuple):
+class _SourceFacts(NamedTuple):
     """What is known of a source once it has been read."""
 
     stream: Spec  # all that its rounds depend on, except code
@@ -201,7 +207,7 @@ def run_comparison(
     folder: Path,
     *,
     jobs: int | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
     on_failure: Callable[[Failure], None] | None = None,
 ) -> list[Outcome]:
@@ -212,8 +218,7 @@ def run_comparison(
     """
     check_jobs(jobs)  # before any file is read
     cells, path = comparison.cells(), folder / "arena.sqlite"
-    sources = {facts.stream.canonical: source for source, facts in comparison.facts.items()}
-    play = PlayComparison(sources, comparison.keep_learned, comparison.rival_seconds)
+    play = partial(play_batch, comparison.keep_learned, comparison.rival_seconds)
     failed: dict[tuple[Spec, Spec], str] = {}
 
     def note(cell: Cell, reason: str) -> None:
@@ -228,44 +233,25 @@ def run_comparison(
     with Store(path) as store:
         for source, facts in comparison.facts.items():
             for entry in comparison.entries_on(source):
-                game = facts.stream, entry.spec
-                if game not in failed:
-                    outcomes.append(_outcome(source.name, entry, of_entry[game], facts.rounds, store))
-                elif on_failure is not None:
-                    on_failure(Failure(source.name, entry, failed[game]))
+                if (facts.stream, entry.spec) in failed:
+                    if on_failure is not None:
+                        on_failure(Failure(source.name, entry, failed[facts.stream, entry.spec]))
+                    continue
+                mine = of_entry[facts.stream, entry.spec]
+                results, seconds = [store.get(cell) for cell in mine], [store.seconds(cell) for cell in mine]
+                explored = [result.numbers.get("uniform_guesses", np.nan) for result in results]
+                outcomes.append(
+                    Outcome(
+                        source.name,
+                        entry,
+                        default_checkpoints(facts.rounds),
+                        np.stack([result.arrays["curve"] for result in results]),
+                        np.array([np.nan if taken is None else taken for taken in seconds]),
+                        explored=np.array(explored) / facts.rounds,
+                        learned=learned_arrays(results[0]),
+                    )
+                )
     return outcomes
-
-
-@dataclass(frozen=True)
-class PlayComparison:
-    """Plays the batches of a comparison."""
-
-    sources: dict[str, Source]  # by the canonical spec of their streams
-    keep_learned: bool
-    rival_seconds: float
-
-    def __call__(self, batch: Batch) -> Iterator[Played]:
-        """Play a batch."""
-        return self.only_for(batch)(batch)
-
-    def only_for(self, batch: Batch) -> PlayBatch:
-        """Return the function for one batch, with its own data set only, for another process or machine."""
-        source = self.sources[batch.stream.canonical]
-        return partial(play_batch, source, self.keep_learned, self.rival_seconds)
-
-
-def _outcome(dataset: str, entry: Entry, cells: list[Cell], rounds: int, store: Store) -> Outcome:
-    results = [store.get(cell) for cell in cells]
-    seconds = [store.seconds(cell) for cell in cells]
-    return Outcome(
-        dataset,
-        entry,
-        default_checkpoints(rounds),
-        np.stack([result.arrays["curve"] for result in results]),
-        np.array([np.nan if taken is None else taken for taken in seconds]),
-        explored=np.array([result.numbers.get("uniform_guesses", np.nan) for result in results]) / rounds,
-        learned=learned_arrays(results[0]),
-    )
 
 
 def settle_in_hindsight(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -302,3 +288,28 @@ def _chosen(family: str, how: str, chosen: list[Outcome]) -> Outcome:
         explored=np.concatenate([outcome.explored[run : run + 1] for run, outcome in enumerate(chosen)]),
         remark="; ".join(dict.fromkeys(outcome.entry.title.removeprefix(f"{family} ") for outcome in chosen)),
     )
+
+
+def write_outcomes(folder: Path, outcomes: Sequence[Outcome], first_seed: int) -> None:
+    """Write curves, mistakes run by run, and time per round as CSV."""
+    write_curves(outcomes, folder / "curves.csv")
+    runs = [
+        (outcome.dataset, outcome.entry.title, first_seed + run, mistakes)
+        for outcome in outcomes
+        for run, mistakes in enumerate(outcome.final.tolist())
+    ]
+    write_csv(folder / "runs.csv", ("dataset", "learner", "run", "mistakes"), runs)
+    # In a separate file: the only numbers that depend on the machine and the day.
+    times = [(each.dataset, each.entry.title, fixed(each.microseconds_per_round, ".4g")) for each in outcomes]
+    write_csv(folder / "timing.csv", ("dataset", "learner", "microseconds_per_round"), times)
+
+
+def write_curves(outcomes: Iterable[Outcome], path: Path, *, with_ends: bool = False) -> None:
+    """Write every learning curve as CSV, with the least and the most mistakes of any run if asked for."""
+    lines: list[tuple[object, ...]] = []
+    for each in outcomes:
+        ends = (each.mistakes.min(axis=0), each.mistakes.max(axis=0)) if with_ends else ()
+        curve = zip(each.rounds, map(number, each.means), map(number, each.errors), *ends, strict=True)
+        lines += [(each.dataset, each.entry.key, *values) for values in curve]
+    columns = ("dataset", "learner", "round", "mean", "standard_error", *(("min", "max") if with_ends else ()))
+    write_csv(path, columns, lines)

@@ -2,12 +2,10 @@
 
 Workers play games in processes of their own, not in their threads: code and libraries are those that are on the disk
 now, with one thread each; a compiled loop of an hour leaves the worker free to answer the scheduler; and a run that has
-ended is ended there at once. The task that called `join` leaves its result in the worker, and the process that started
-the run holds on to it. When that lets go, stops, is killed or cannot be reached, Dask forgets the result, and what the
-worker has of the run is removed.
+ended is ended there at once. A worker holds some of Dask's data for the process that started the run, its lease. When
+that process lets go of it, stops, is killed or cannot be reached, Dask forgets the data, and the worker ends the run.
 """
 
-import gc
 import importlib
 import io
 import json
@@ -19,7 +17,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -34,15 +32,15 @@ from onebit.experiments.workers import LocalProcesses
 from onebit.extras import require_extra
 from onebit.files import replace_file
 
-CONNECTING = 30.0  # seconds for a scheduler to answer
+_CONNECTING = 30.0  # seconds for a scheduler to answer
 _RECONNECTING = 120.0  # seconds for a scheduler that was there to come back: as long as a machine takes to start
-HOPING = 10.0  # seconds to wait for an acceptable worker when all others were refused
+_HOPING = 10.0  # seconds to wait for an acceptable worker when all others were refused
 _GLANCE = 1.0  # seconds between two checks of the workers
 _COLLECTING = 10.0  # seconds for a result that is there to arrive
 _LEAVING = 5.0  # seconds to disconnect
 _IS_WANTED = 0.5  # seconds between two checks of a worker whether a run is still active
 _DIGITS = 32  # 128 bits: no two files of a run have the same
-CODE = code_version([__name__]).partition(",")[0]
+_CODE = code_version([__name__]).partition(",")[0]
 """The version of this module as loaded: a worker that is not restarted after an update keeps the old one."""
 
 
@@ -74,31 +72,39 @@ class DaskCluster:
         self.bytes_sent = 0
         """Bytes of files sent."""
         self._say = say or (lambda text: print(text, file=sys.stderr))
-        self._client: Any = None
-        self._run = secrets.token_hex(8)
         self._workers: dict[str, _Worker] = {}
         self._looked_at = -_GLANCE
         self._hopeless_since: float | None = None
-        self._has_waited = False
+        self._is_away = self._has_waited = False
 
     def __enter__(self) -> Self:
-        scheduler_at(self.address)
-        self._connect(CONNECTING)
-        present = self._present() or {}
+        Client: Any = importlib.import_module("distributed").Client
+
+        # Silence Dask's messages: this class reports what matters.
+        for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.batched"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        where = _scheduler_at(self.address)
+        try:
+            self._client: Any = Client(where, timeout=_CONNECTING, set_as_default=False, name="onebit")
+            present = self._present()
+        except Exception as error:
+            raise self._unreachable(f" ({type(error).__name__})") from error
+        self._client._timeout = _RECONNECTING
         n, n_threads = len(present), sum(int(about["nthreads"]) for about in present.values())
         size = f"{n} worker{'s' * (n != 1)}, {n_threads} thread{'s' * (n_threads != 1)}"
         self._say(f"Dask scheduler {self.address}: {size}; its dashboard is at {self._client.dashboard_link}")
         return self
 
     def __exit__(self, *_error: object) -> None:
-        client, self._client = self._client, None
-        _close(client)
+        with suppress(Exception):
+            self._client.close(timeout=_LEAVING)
 
     @property
     def n_workers(self) -> int:
         """The threads of all workers that may play now."""
         if time.monotonic() - self._looked_at > _GLANCE:
             self._look_around()
+            self._looked_at = time.monotonic()
         return sum(worker.n_threads for worker in self._workers.values() if worker.is_ready)
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any) -> "Future[Any]":
@@ -109,75 +115,71 @@ class DaskCluster:
             outcome.set_exception(CancelledError())
             return outcome
         worker = max(ready, key=lambda each: each.n_threads - len(each.playing))
-        packed, files = pack(function, *arguments)
+        packed, files = _pack(_Call(function, *arguments), worker.folder)
         try:
-            keys = self._send_files(worker, files)
+            for copy, path in files.items():
+                if copy not in worker.files:
+                    content = path.read_bytes()
+                    if _copy_name(path) != copy.relative_to(worker.folder):
+                        raise CellError(f"{path} has changed while it was being played; run again")
+                    self.bytes_sent += len(content)
+                    worker.files[copy] = self._client.scatter({str(copy): content}, workers=[worker.address])
         except CellError:
             raise
         except Exception as error:
             self._refuse(worker, f"it could not be sent a file ({type(error).__name__}: {error})")
             outcome.set_exception(CancelledError())
             return outcome
-        worker.playing.add(outcome)
-        self._start(worker, partial(self._finish, worker, outcome), call, self._run, packed, keys)
+        task = pickle.dumps(_Call(_call, _CODE, worker.folder, worker.n_threads, packed, list(files)))
+        key = f"onebit-{secrets.token_hex(16)}"
+        future = self._client.submit(pickle.loads, task, key=key, workers=[worker.address])
+        worker.playing[outcome] = future
+        future.add_done_callback(partial(self._finish, worker, outcome))
         return outcome
 
-    def _connect(self, patience: float) -> None:
-        Client: Any = importlib.import_module("distributed").Client
+    def _unreachable(self, why: str = "") -> ClusterError:
+        return ClusterError(
+            f"no Dask scheduler answers at {self.address}{why}; start one with `dask scheduler`, or mend the address. "
+            "What was finished is kept"
+        )
 
-        # Silence Dask's messages: this class reports what matters.
-        for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.batched"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
-        deadline = time.monotonic() + patience
-        while self._client is None:
-            # A client that could not connect must not be collected while the next one starts: both would wait forever
-            # for the lock that a client holds when it starts, and takes when it is collected.
-            gc.collect()
-            try:
-                # The scheduler file is missing for a while during a restart.
-                where = scheduler_at(self.address)
-                self._client = Client(where, timeout=CONNECTING, set_as_default=False, name="onebit")
-                self._scheduler = self._identity()["id"]
-            except Exception as error:
-                client, self._client = self._client, None
-                _close(client)
-                if time.monotonic() > deadline:
-                    raise ClusterError(
-                        f"no Dask scheduler answers at {self.address} ({type(error).__name__}); start one with "
-                        "`dask scheduler`, or mend the address. What was finished is kept"
-                    ) from error
-                time.sleep(min(_GLANCE, patience))
+    def _present(self) -> dict[str, Any]:
+        # Asked anew: what `Client.scheduler_info` returns is overwritten, without the workers, by a thread of its own.
+        workers: dict[str, Any] = self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"]
+        return workers
 
     def _look_around(self) -> None:
         """Let new workers join, and give up the tasks of lost ones."""
-        while (present := self._present()) is None:
-            self._reconnect()
-        self._looked_at = time.monotonic()
-        for address in [address for address in self._workers if address not in present]:
-            worker = self._workers.pop(address)
-            worker.give_up(BrokenExecutor(f"worker {worker.shown} is gone"))
+        if self._client.status == "closed":  # it has tried to reconnect for long enough
+            raise self._unreachable()
+        present = {}
+        was_away, self._is_away = self._is_away, True
+        if self._client.status == "running":
+            with suppress(Exception):
+                present, self._is_away = self._present(), False
+        if was_away != self._is_away:
+            wait = f"gone; waiting up to {_RECONNECTING:.0f} s for it to come back"
+            self._say(f"the Dask scheduler at {self.address} is {wait if self._is_away else 'back'}")
+        for address, worker in list(self._workers.items()):
+            if worker.is_lost or address not in present:
+                del self._workers[address]
+                # A scheduler that was restarted does not know this run: no worker's fault.
+                is_gone = not (worker.is_lost or self._is_away)
+                for outcome in list(worker.playing):
+                    with suppress(InvalidStateError):
+                        gone = BrokenExecutor(f"worker {worker.shown} is gone")
+                        outcome.set_exception(gone if is_gone else CancelledError())
         for address, about in present.items():
             if address not in self._workers:
-                worker = self._workers[address] = _Worker(address, str(about["name"]), int(about["nthreads"]))
-                self._start(worker, partial(self._join, worker), join, self._run, CODE)
-        self._check_hope()
-
-    def _present(self) -> dict[str, Any] | None:
-        """Return the scheduler's workers, or None if it is gone."""
-        try:
-            info = self._identity()
-        except Exception:
-            return None
-        # A restarted scheduler has the old address, but does not know this run.
-        if self._client.status != "running" or info.get("id") != self._scheduler:
-            return None
-        workers: dict[str, Any] = info["workers"]
-        return workers
-
-    def _identity(self) -> dict[str, Any]:
-        # Asked anew: what `Client.scheduler_info` returns is overwritten, without the workers, by a thread of its own.
-        identity: dict[str, Any] = self._client.sync(self._client.scheduler.identity, n_workers=-1)
-        return identity
+                name, n_threads = str(about["name"]), int(about["nthreads"])
+                # Another folder each time: a lost worker may join again while its old one is being removed.
+                folder = Path(about["local_directory"]) / f"onebit-{secrets.token_hex(16)}"
+                with suppress(Exception):  # it is gone again
+                    lease = self._client.scatter({str(folder): b""}, workers=[address])
+                    shown = address if name == address else f"{name} ({address})"
+                    self._workers[address] = _Worker(address, shown, n_threads, folder, lease)
+        if not self._is_away:
+            self._check_hope()
 
     def _check_hope(self) -> None:
         refusals = [worker.refusal for worker in self._workers.values() if worker.refusal]
@@ -185,24 +187,11 @@ class DaskCluster:
             self._hopeless_since = None
         elif self._hopeless_since is None:
             self._hopeless_since = time.monotonic()
-        elif time.monotonic() - self._hopeless_since > HOPING and refusals:
+        elif time.monotonic() - self._hopeless_since > _HOPING and refusals:
             raise ClusterError(f"no worker of {self.address} may play. {' '.join(refusals)}")
         elif not refusals and not self._has_waited:
             self._has_waited = True
             self._say(f"{self.address} has no worker now; waiting for one")
-
-    def _reconnect(self) -> None:
-        """Reconnect to a lost scheduler and start over: its knowledge of this run is lost."""
-        self._say(
-            f"the Dask scheduler at {self.address} is gone; waiting up to {_RECONNECTING:.0f} s for it to come back"
-        )
-        for worker in self._workers.values():
-            worker.give_up(CancelledError())
-        self._workers.clear()
-        client, self._client = self._client, None
-        _close(client)
-        self._connect(_RECONNECTING)
-        self._say(f"the Dask scheduler at {self.address} is back")
 
     def _refuse(self, worker: "_Worker", reason: str) -> None:
         if not worker.refusal:
@@ -211,115 +200,58 @@ class DaskCluster:
             )
             self._say(worker.refusal)
 
-    def _send_files(self, worker: "_Worker", files: Mapping[str, Path]) -> dict[str, str]:
-        """Send the files that a worker does not have yet, and return the keys of Dask's data that hold them."""
-        for name, path in files.items():
-            if name not in worker.files:
-                content = path.read_bytes()
-                if _copy_name(path) != name:
-                    raise CellError(f"{path} has changed while it was being played; run again")
-                # A key of its own for every worker: of several copies under one key Dask would drop all but one.
-                key = f"onebit-{secrets.token_hex(16)}"
-                worker.files[name] = key, self._client.scatter({key: content}, workers=[worker.address])
-                self.bytes_sent += len(content)
-        return {name: worker.files[name][0] for name in files}
-
-    def _start(self, worker: "_Worker", finish: Callable[[Any], None], function: Any, *arguments: Any) -> None:
-        future = self._client.submit(
-            pickle.loads,
-            pickle.dumps(_Call(function, *arguments)),
-            key=f"{function.__name__}-{secrets.token_hex(16)}",
-            workers=[worker.address],
-            allow_other_workers=False,
-            pure=False,
-        )
-        worker.held.append(future)
-        future.add_done_callback(finish)
-
-    # Both are called in a thread of Dask's client.
-
-    def _join(self, worker: "_Worker", future: Any) -> None:
-        try:
-            refusal = self._answer(future)
-            worker.is_joined = not refusal
-            if refusal:
-                self._refuse(worker, refusal)
-        except (BrokenExecutor, CancelledError):
-            pass  # it is gone
-        except Exception as error:
-            self._refuse(worker, f"{type(error).__name__}: {error}")
-
     def _finish(self, worker: "_Worker", outcome: "Future[Any]", future: Any) -> None:
-        worker.held.remove(future)
-        worker.playing.discard(outcome)
+        """Take what a task gave; called in a thread of Dask's client."""
+        worker.playing.pop(outcome, None)
+        error: Exception | None = None
+        try:
+            if future.status == "error":
+                raise future.exception(timeout=_COLLECTING)
+            # If it is neither, it was cancelled, or its worker went with it.
+            returned = future.result(timeout=_COLLECTING) if future.status == "finished" else None
+            if returned is None:  # the worker was cut off for a while, and has removed the run: let it join again
+                worker.is_lost, error = True, CancelledError()
+        except BrokenExecutor as broken:
+            error = broken
+        except Exception as other:
+            # Errors of games are returned: what this run needs cannot be called there, or differs.
+            is_known = isinstance(other, EnvironmentMismatchError)
+            self._refuse(worker, str(other) if is_known else f"{type(other).__name__}: {other}")
+            error = CancelledError()
         with suppress(InvalidStateError):  # its worker or the scheduler was lost meanwhile
-            try:
-                returned = self._answer(future)
-                if returned is not None:
-                    outcome.set_result(returned[0])
-                    return
-                worker.is_joined = False  # it was cut off for a while, and has removed the run: let it join again
-                self._workers.pop(worker.address, None)
-                outcome.set_exception(CancelledError())
-            except (BrokenExecutor, CancelledError) as error:
-                outcome.set_exception(error)
-            except Exception as error:
-                # Errors of games are returned: what this run needs cannot be called there, or differs.
-                is_known = isinstance(error, EnvironmentMismatchError)
-                self._refuse(worker, str(error) if is_known else f"{type(error).__name__}: {error}")
-                outcome.set_exception(CancelledError())
-
-    def _answer(self, future: Any) -> Any:
-        KilledWorker: Any = importlib.import_module("distributed").KilledWorker
-
-        if future.status == "error":
-            error = future.exception(timeout=_COLLECTING)
-            raise BrokenExecutor("it was killed") if isinstance(error, KilledWorker) else error
-        if future.status != "finished":  # cancelled, or its worker went with it
-            raise CancelledError
-        return future.result(timeout=_COLLECTING)
+            outcome.set_result(returned[0]) if error is None and returned is not None else outcome.set_exception(error)
 
 
 @dataclass(eq=False)
 class _Worker:
     address: str
-    name: str
+    shown: str
     n_threads: int
-    is_joined: bool = False
+    folder: Path
+    """Where it has what it needs for this run. Dask's data for it there has keys that are paths in this folder: of
+    several copies under one key Dask would drop all but one."""
+    lease: Any  # when this is released, it ends the run
     refusal: str = ""  # why it may not play
-    playing: "set[Future[Any]]" = field(default_factory=set)
-    files: dict[str, tuple[str, Any]] = field(default_factory=dict)
-    """Those that it has: the keys of Dask's data, and what keeps Dask from forgetting them."""
-    held: list[Any] = field(default_factory=list)
-    """Futures of tasks. When that of joining is released, the worker removes all that it has of the run."""
+    is_lost: bool = False
+    playing: "dict[Future[Any], Any]" = field(default_factory=dict)
+    files: dict[Path, Any] = field(default_factory=dict)  # those that it has, and what keeps Dask from forgetting them
 
     @property
     def is_ready(self) -> bool:
-        return self.is_joined and not self.refusal
-
-    @property
-    def shown(self) -> str:
-        return self.address if self.name == self.address else f"{self.name} ({self.address})"
-
-    def give_up(self, error: Exception) -> None:
-        """End all that it was playing."""
-        playing, self.playing = self.playing, set()
-        for outcome in playing:
-            with suppress(InvalidStateError):
-                outcome.set_exception(error)
+        return not (self.refusal or self.is_lost)
 
 
 class _Call:
     """A value that becomes a call when it is unpickled: the scheduler, which unpickles tasks too, needs no onebit."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
-        self._function, self._arguments = function, arguments
+        self._call = function, arguments
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return self._function, self._arguments
+        return self._call
 
 
-def scheduler_at(address: str) -> str:
+def _scheduler_at(address: str) -> str:
     """Return the address of a scheduler, read from its file if it is one, or raise an error with the reason."""
     coerce: Any = importlib.import_module("distributed.core").coerce_to_address
     split: Any = importlib.import_module("distributed.comm.addressing").get_address_host_port
@@ -335,109 +267,32 @@ def scheduler_at(address: str) -> str:
     return found
 
 
-def _close(client: Any) -> None:
-    if client is not None:
-        with suppress(Exception):
-            client.close(timeout=_LEAVING)
-
-
-# In a worker.
-
-_RUNS: "dict[tuple[str, str], _Run]" = {}
-
-
-def join(run: str, code: str) -> str:
-    """Prepare for a run; return why this worker cannot take part, or nothing."""
-    from distributed import get_worker
-
-    if code != CODE:
-        return "it runs another version of onebit or Python, or was started before that was installed"
-    worker = get_worker()
-    joined = _RUNS[run, worker.address] = _Run(run, worker)
-    threading.Thread(target=joined.watch, name=f"onebit-{run}", daemon=True).start()
-    return ""
-
-
-def call(run: str, packed: bytes, keys: Mapping[str, str]) -> tuple[Any] | None:
-    """Return what a packed call gives in a process of this worker, or None if the run is not here any more."""
-    from distributed import get_worker
-
-    joined = _RUNS.get((run, get_worker().address))
-    return None if joined is None else joined.call(packed, keys)
-
-
-class _Run:
-    """What a worker has of a run: processes, and a folder for files."""
-
-    def __init__(self, run: str, worker: Any) -> None:
-        # A new folder each time: a lost worker may join again while its old folder is being removed.
-        self._folder = Path(worker.local_directory) / f"onebit-{run}-{secrets.token_hex(4)}"
-        self._worker, self._lease = worker, worker.get_current_task()
-        self._files, scratch = self._folder / "files", self._folder / "scratch"
-        for part in (self._files, scratch):
-            part.mkdir(parents=True)
-        # Dask's nanny makes its workers daemons, which may start no processes; ours end with the worker.
-        config: dict[str, Any] = getattr(multiprocessing.current_process(), "_config", {})
-        config["daemon"] = False
-        self._pool = LocalProcesses(worker.state.nthreads, scratch)
-        self._lock = threading.Lock()
-        self._is_closed = False
-
-    def call(self, packed: bytes, keys: Mapping[str, str]) -> tuple[Any] | None:
-        try:
-            with self._lock:
-                for name, key in keys.items():
-                    path = self._files / name
-                    if not path.exists():
-                        path.parent.mkdir(exist_ok=True)
-                        replace_file(path, self._worker.data[key])
-                future = self._pool.submit(_call, packed, self._files)
-            return (future.result(),)
-        except (BrokenExecutor, CancelledError, OSError):
-            if self._is_closed:
-                return None
-            raise
-
-    def watch(self) -> None:
-        """Wait until the run is released, then end its processes and remove its folder."""
-        while self._is_wanted():
-            time.sleep(_IS_WANTED)
-        for key in [key for key, run in _RUNS.items() if run is self]:
-            del _RUNS[key]
-        self._is_closed = True
-        with self._lock:
-            self._pool.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _is_wanted(self) -> bool:
-        if self._worker.status.name in ("closing", "closed", "failed"):
-            return False
-        task = self._worker.state.tasks.get(self._lease)
-        return task is not None and task.state in ("executing", "long-running", "memory")
-
-
-def pack(*call: Any) -> tuple[bytes, dict[str, Path]]:
-    """Return a pickled call, and its files by the names under which the worker finds their copies."""
+def _pack(call: Any, folder: Path) -> tuple[bytes, dict[Path, Path]]:
+    """Return a pickled call in which files are their copies in a folder of a worker, and the files by their copies."""
     buffer = io.BytesIO()
-    pickler = _Pickler(buffer)
+    pickler = _Pickler(buffer, folder)
     pickler.dump(call)
     return buffer.getvalue(), pickler.files
 
 
-def unpack(packed: bytes, folder: Path) -> Any:
-    """Return the function and its arguments, with the paths of the copies in the folder."""
-    return _Unpickler(io.BytesIO(packed), folder).load()
+class _Pickler(pickle.Pickler):
+    def __init__(self, buffer: io.BytesIO, folder: Path) -> None:
+        super().__init__(buffer)
+        self.files: dict[Path, Path] = {}
+        self._folder = folder
+
+    def reducer_override(self, thing: Any) -> Any:
+        if not isinstance(thing, Path) or not thing.is_file():
+            return NotImplemented
+        copy = self._folder / _copy_name(thing)
+        self.files[copy] = thing
+        return type(copy), (str(copy),)
 
 
-def _call(packed: bytes, folder: Path) -> Any:
-    function, *arguments = unpack(packed, folder)
-    return function(*arguments)
-
-
-def _copy_name(path: Path) -> str:
+def _copy_name(path: Path) -> Path:
     """Return the name of a file's copy: its content, then its own name, since that tells how to read it."""
     stamp = path.stat()
-    return f"{_digest(path, stamp.st_mtime_ns, stamp.st_size)}/{path.name}"
+    return Path(_digest(path, stamp.st_mtime_ns, stamp.st_size), path.name)
 
 
 @lru_cache
@@ -447,23 +302,62 @@ def _digest(path: Path, _mtime: int, _size: int) -> str:
         return file_digest(file, "sha256").hexdigest()[:_DIGITS]
 
 
-class _Pickler(pickle.Pickler):
-    def __init__(self, buffer: io.BytesIO) -> None:
-        super().__init__(buffer)
-        self.files: dict[str, Path] = {}
+# In a worker.
 
-    def persistent_id(self, thing: Any) -> str | None:
-        if not isinstance(thing, Path) or not thing.is_file():
-            return None
-        name = _copy_name(thing)
-        self.files[name] = thing
-        return name
+_RUNS: "dict[Path, _Run]" = {}
+_LOCK = threading.Lock()
 
 
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, buffer: io.BytesIO, folder: Path) -> None:
-        super().__init__(buffer)
-        self._folder = folder
+def _call(code: str, folder: Path, n_threads: int, packed: bytes, files: list[Path]) -> tuple[Any] | None:
+    """Return what a packed call gives in a process of this worker, or None if the run is not here any more."""
+    if code != _CODE:
+        reason = "it runs another version of onebit or Python, or was started before that was installed"
+        raise EnvironmentMismatchError(reason)
+    from distributed import get_worker
 
-    def persistent_load(self, name: Any) -> Path:
-        return self._folder / str(name)
+    worker = get_worker()
+    with _LOCK:
+        if folder not in _RUNS and str(folder) in worker.data:
+            _RUNS[folder] = _Run(folder, worker, n_threads)
+        run = _RUNS.get(folder)
+    return None if run is None else run.call(packed, files)
+
+
+class _Run:
+    """What a worker has of a run: processes, and a folder for files."""
+
+    def __init__(self, folder: Path, worker: Any, n_threads: int) -> None:
+        self._folder, self._worker = folder, worker
+        (folder / "scratch").mkdir(parents=True)
+        # Dask's nanny makes its workers daemons, which may start no processes; ours end with the worker.
+        config: dict[str, Any] = getattr(multiprocessing.current_process(), "_config", {})
+        config["daemon"] = False
+        self._pool = LocalProcesses(n_threads, folder / "scratch")
+        threading.Thread(target=self._end_with_lease, name=folder.name, daemon=True).start()
+
+    def call(self, packed: bytes, files: list[Path]) -> tuple[Any] | None:
+        try:
+            with _LOCK:
+                for copy in files:
+                    if not copy.exists():
+                        copy.parent.mkdir(exist_ok=True)
+                        replace_file(copy, self._worker.data[str(copy)])
+                future = self._pool.submit(pickle.loads, packed)
+            return (future.result(),)
+        except (BrokenExecutor, CancelledError, OSError):
+            if self._folder not in _RUNS:
+                return None
+            raise
+
+    def _end_with_lease(self) -> None:
+        """Wait until the run is released, then end its processes and remove its folder."""
+        while str(self._folder) in self._worker.data and self._worker.status.name not in (
+            "closing",
+            "closed",
+            "failed",
+        ):
+            time.sleep(_IS_WANTED)
+        with _LOCK:
+            del _RUNS[self._folder]
+            self._pool.close()
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -6,22 +6,19 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
-from onebit.bounds import Claim, at_most
+from onebit.bounds import at_most
 from onebit.engine.randomness import stream_generator
 from onebit.inputs import check_integer
 from onebit.learners import BanditPerceptron, Learner, NearestNeighbor, all_learners
 from onebit.learners.base import in_linear_space
 from onebit.playing import play
-from onebit.reporting.text import number, write_csv
 from onebit.streams.adversaries import (
     Challenge,
     HardSequence,
@@ -33,19 +30,13 @@ from onebit.streams.adversaries import (
     pack_directions,
 )
 
-_Adversary = HardSequence | IgnorantAdversary
-# The game's size is repeated in every line, so that each can be read alone.
-_COLUMNS = (
-    *("adversary", "binds", "n_classes", "n_features", "radius", "margin", "rounds"),
-    *("learner", "runs", "mean", "standard_error", "lower_bound", "sharp_lower_bound", "upper_bound"),
-)
+_Maker = Callable[..., HardSequence | IgnorantAdversary]  # has an argument `seed`, of the labels
 # Points at which guesses are compared. In three features a few change with nearly every update, wherever it happens;
 # with half as many, two in twenty streams left none that ε-greedy ridge regression changed after a mistake.
 _N_PROBES, _N_FEATURES = 32, 3
 
 
-@dataclass(frozen=True)
-class DuelRow:
+class DuelRow(NamedTuple):
     """One learner against one adversary, over all runs."""
 
     challenge: Challenge  # the adversary's game, with the theorem that it comes from
@@ -53,20 +44,11 @@ class DuelRow:
     runs: int
     mean: float  # mistakes
     standard_error: float
-    is_bound: bool  # whether the theorem covers such learners
+    lower_bound: float | None  # expected mistakes that the theorem forces on this learner; None if it does not cover it
+    sharp_lower_bound: float | None  # the same with the construction's best constant
     upper_bound: float | None
     """Expected mistakes that the learner's own theorem promises for this margin; None if it promises nothing."""
     full_information: bool = False
-
-    @property
-    def lower_bound(self) -> float | None:
-        """Expected mistakes that the theorem forces on this learner; None if it does not cover it."""
-        return self.challenge.stated.value if self.is_bound else None
-
-    @property
-    def sharp_lower_bound(self) -> float | None:
-        """The same with the construction's best constant."""
-        return self.challenge.forced.value if self.is_bound else None
 
 
 def short_name(learner: str) -> str:
@@ -76,27 +58,7 @@ def short_name(learner: str) -> str:
     return short.replace("()", "")
 
 
-def write_duel(rows: Iterable[DuelRow], path: Path) -> None:
-    """Write a table as CSV, one line per row; cells that no theorem covers are empty."""
-    write_csv(path, _COLUMNS, [_line(row) for row in rows])
-
-
-def _line(row: DuelRow) -> list[object]:
-    it = row.challenge
-    size = [it.n_classes, it.n_features, number(it.radius), number(it.margin), it.rounds]
-    numbers = (row.mean, row.standard_error, row.lower_bound, row.sharp_lower_bound, row.upper_bound)
-    return [it.name, it.stated.binds, *size, row.learner, row.runs, *map(number, numbers)]
-
-
-class Maker(Protocol):
-    """Makes an adversary, which plays one game; any function with an argument `seed`."""
-
-    def __call__(self, *, seed: int) -> _Adversary:
-        """Return the adversary with labels of that seed."""
-        ...
-
-
-def paper_adversaries() -> list[Maker]:
+def paper_adversaries() -> list[_Maker]:
     """Return one adversary of each theorem, of a size at which a game takes milliseconds."""
     # R/γ = 10 where the margin counts; for the packing 0.001, below the lemma's 1/160, and 244 directions.
     packing = pack_directions(margin=0.001, n_features=8)
@@ -113,7 +75,7 @@ def _unseeded(packing: Packing, seed: int) -> IgnorantAdversary:  # noqa: ARG001
     return IgnorantAdversary(packing)
 
 
-def contestants(margin: float) -> list[Learner]:
+def _contestants(margin: float) -> list[Learner]:
     """Return every learner of the package with all its examples, but those played in Python; radii are the margin."""
     found: dict[str, Learner] = {}
     for cls in all_learners():
@@ -127,9 +89,9 @@ def contestants(margin: float) -> list[Learner]:
 
 
 def duel(
-    makers: Sequence[Maker] | None = None, learners: Sequence[Learner] | None = None, runs: int = 20
+    makers: Sequence[_Maker] | None = None, learners: Sequence[Learner] | None = None, runs: int = 20
 ) -> list[DuelRow]:
-    """Play every learner (`contestants`) against every adversary (`paper_adversaries`); return a row for each pair.
+    """Play every learner (all of the package) against every adversary (`paper_adversaries`); return a row for each.
 
     Of the runs, two or more, the seed of each determines both the labels and the learner's random numbers.
 
@@ -141,10 +103,15 @@ def duel(
     rows = []
     for make in paper_adversaries() if makers is None else makers:
         challenge = make(seed=0).challenge
-        for learner in contestants(challenge.margin) if learners is None else learners:
+        for learner in _contestants(challenge.margin) if learners is None else learners:
             # A label may never occur, so the number of classes cannot be inferred from the stream.
-            player = clone(learner).set_params(classes=challenge.n_classes)
-            rows.append(_row(challenge, learner, [_mistakes(player, make(seed=seed), seed) for seed in range(n)]))
+            player, counts = clone(learner).set_params(classes=challenge.n_classes), []
+            for seed in range(n):
+                adversary = make(seed=seed)
+                stream = (adversary,) if isinstance(adversary, IgnorantAdversary) else (adversary.X, adversary.y)
+                # Games are short: round by round saves compiling every learner's whole-stream loop.
+                counts.append(play(player, *stream, seed=seed, engine="rounds").mistakes)
+            rows.append(_row(challenge, learner, counts))
     return rows
 
 
@@ -173,46 +140,30 @@ def duel_by_dimension(
     return rows
 
 
-def _mistakes(learner: Learner, adversary: _Adversary, seed: int) -> int:
-    stream = (adversary,) if isinstance(adversary, IgnorantAdversary) else (adversary.X, adversary.y)
-    # Games are short: round by round saves compiling every learner's whole-stream loop.
-    return play(learner, *stream, seed=seed, engine="rounds").mistakes
-
-
 def _row(challenge: Challenge, learner: Learner, counts: list[int]) -> DuelRow:
-    return DuelRow(
-        challenge=challenge,
-        learner=_name(learner, challenge.margin),
-        runs=len(counts),
-        mean=float(np.mean(counts)),
-        standard_error=float(np.std(counts, ddof=1)) / math.sqrt(len(counts)),
-        is_bound=_is_bound(challenge.stated, learner),
-        upper_bound=_upper_bound(challenge, learner),
-        full_information=learner.full_information,
-    )
-
-
-def _name(learner: Learner, margin: float) -> str:
-    is_margin = isinstance(learner, NearestNeighbor) and learner.radius == margin
-    # scikit-learn breaks long settings into lines; a name in a table is one.
-    return f"{type(learner).__name__}(radius=γ)" if is_margin else " ".join(repr(learner).split())
-
-
-def _is_bound(stated: Claim, learner: Learner) -> bool:
-    if stated.binds == "bandit learners":
-        return not learner.full_information
-    return stated.binds == "every learner" or is_ignorant(learner)
-
-
-def _upper_bound(challenge: Challenge, learner: Learner) -> float | None:
+    is_margin = isinstance(learner, NearestNeighbor) and learner.radius == challenge.margin
+    binds = challenge.stated.binds
+    is_bound = not learner.full_information
+    if binds != "bandit learners":
+        is_bound = binds == "every learner" or is_ignorant(learner)
+    expected = math.inf
     # A promise is about strongly separable examples, with a kernel in its space; the challenge gives neither.
-    if challenge.kind == "weak" or not in_linear_space(learner):
-        return None
-    promise = learner.promise(
-        n_classes=challenge.n_classes, n_features=challenge.n_features, radius=challenge.radius, margin=challenge.margin
+    if challenge.kind != "weak" and in_linear_space(learner):
+        size = {"n_classes": challenge.n_classes, "n_features": challenge.n_features}
+        promise = learner.promise(**size, radius=challenge.radius, margin=challenge.margin)
+        expected = at_most(promise, "expected mistakes")
+    return DuelRow(
+        challenge,
+        # scikit-learn breaks long settings into lines; a name in a table is one.
+        f"{type(learner).__name__}(radius=γ)" if is_margin else " ".join(repr(learner).split()),
+        len(counts),
+        float(np.mean(counts)),
+        float(np.std(counts, ddof=1)) / math.sqrt(len(counts)),
+        challenge.stated.value if is_bound else None,
+        challenge.forced.value if is_bound else None,
+        expected if expected < math.inf else None,
+        learner.full_information,
     )
-    expected = at_most(promise, "expected mistakes")
-    return expected if expected < math.inf else None
 
 
 def is_ignorant(learner: Learner, rounds: int = 200) -> bool:

@@ -100,39 +100,37 @@ def rival_entries(names: Iterable[str], *, whole_grid: bool = True) -> list[Entr
     entries = []
     for name in dict.fromkeys(names):
         if name != "vw" and not is_import_path(name):
-            raise ValueError(
-                f"--rival must be vw, or the import path of a function that returns players, such as rivals:river; "
-                f"got {name!r}{did_you_mean(name, ['vw'])}"
-            )
+            near = did_you_mean(name, ["vw"])
+            of_function = "the import path of a function that returns players, such as rivals:river"
+            raise ValueError(f"--rival must be vw, or {of_function}; got {name!r}{near}")
         players = vowpal_wabbit.players if name == "vw" else find_by_import_path(name, "rival")
         entries += [enter(player) for player in players(whole_grid)]
     return entries
 
 
-def check_distinct(entries: Iterable[Entry]) -> None:
-    """Raise if two have the same name."""
-    titles = [entry.title for entry in entries]
-    for title in titles:
-        if titles.count(title) > 1:
-            raise ValueError(f"{title}: the learner is named twice")
-
-
 def parse_player(text: str) -> Player:
     """Read a player with its settings, whose name may be an import path."""
-    cls, tail = _split_class(text.strip())
+    text = text.strip()
+    # Our own names come first, so that Banditron:exploration is a setting without its value and no import path.
+    cls, path, tail = _split("learner", text, {each.__name__: each for each in all_learners()}, "mine:EpsPerceptron")
+    if path and not (isinstance(cls, type) and issubclass(cls, (Learner, Player))):
+        raise ValueError(
+            f"learner {path}: must be a subclass of onebit.Learner, or of onebit.experiments.Player; is {cls!r}"
+        )
     given = once(read_setting(cls.__name__, part) for part in tail.split(",") if part)
     known = [name for name in inspect.signature(cls).parameters if name not in NOT_SETTINGS]
-    if "kernel" in given:
+    # None and "auto" are values of the learner, which raises if it does not know them.
+    if given.get("kernel") not in (None, "auto"):
         given["kernel"] = _kernel_of(cls.__name__, known, given)
     for setting in given:
         if setting not in known:
             near = did_you_mean(setting, known)
             raise ValueError(f"{cls.__name__} has no setting {setting!r}; it has {', '.join(known) or 'none'}{near}")
-    made = _made(cls, given, text.strip())
+    made = _made(cls, given, text)
     try:
         return LearnerPlayer(made) if isinstance(made, Learner) else made
     except (Exception, SystemExit) as error:
-        raise ValueError(f"{text.strip()}: {_message_of(error)}") from error
+        raise ValueError(f"{text}: {_message_of(error)}") from error
 
 
 def parse_kernel(text: str) -> Any:
@@ -143,54 +141,37 @@ def parse_kernel(text: str) -> Any:
 
 def kernel_names() -> list[str]:
     """Return how our kernels are written, each with its first setting."""
-    first = {
-        name: [setting for setting in _kernel_settings(cls) if setting != "normalize"]
-        for name, cls in _kernels().items()
-    }
+    first = {name: [each for each in _kernel_settings(cls) if each != "normalize"] for name, cls in _kernels().items()}
     return [f"{name}:{settings[0].upper()}" if settings else name for name, settings in first.items()]
 
 
-def _split_class(text: str) -> tuple[Any, str]:
-    """Return the class that a text begins with, and the settings after it."""
-    known = {cls.__name__: cls for cls in all_learners()}
+def _split(what: str, text: str, known: dict[str, Any], example: str, names: str = "") -> tuple[Any, str, str]:
+    """Return what a text begins with, its import path unless it is known by its name, and the settings after it."""
     name, _, tail = text.partition(":")
-    # Our own names come first, so that Banditron:exploration is a setting without its value and no import path.
     if name in known:
-        return known[name], tail
+        return known[name], "", tail
     second, _, settings = tail.partition(":")
     path = f"{name}:{second}"
     if not is_import_path(path):
         raise ValueError(
-            f"there is no learner {name!r}; there are {', '.join(sorted(known))}. One of your own is named by import "
-            f"path, such as mypackage.mine:EpsPerceptron{did_you_mean(name, known)}"
+            f"there is no {what} {name!r}; there are {names or ', '.join(sorted(known))}. One of your own is named by "
+            f"import path, such as mypackage.{example}{did_you_mean(name, known)}"
         )
-    found = find_by_import_path(path, "learner", known)
-    if not (isinstance(found, type) and issubclass(found, (Learner, Player))):
-        raise ValueError(
-            f"learner {path}: must be a subclass of onebit.Learner, or of onebit.experiments.Player; is {found!r}"
-        )
-    return found, settings
+    return find_by_import_path(path, what, known), path, settings
 
 
 def _split_kernel(text: str) -> tuple[Any, str]:
     """Return the class or function that a text begins with, and the settings after it."""
-    known = _kernels()
-    name, _, tail = text.partition(":")
+    known, name = _kernels(), text.partition(":")[0]
     if name.lower() in known:
-        return known[name.lower()], tail
-    second, _, settings = tail.partition(":")
-    if not is_import_path(f"{name}:{second}"):
-        names = ", ".join(sorted(cls.__name__ for cls in known.values()))
-        raise ValueError(
-            f"there is no kernel {name!r}; there are {names}, such as rational or gaussian:0.5. One of your own "
-            f"is named by import path, such as mypackage.kernels:Mine{did_you_mean(name, known)}"
-        )
-    found = find_by_import_path(f"{name}:{second}", "kernel", known)
+        text = text.replace(name, name.lower(), 1)
+    names = f"{', '.join(sorted(cls.__name__ for cls in known.values()))}, such as rational or gaussian:0.5"
+    found, path, settings = _split("kernel", text, known, "kernels:Mine", names)
     is_class = isinstance(found, type)
     if not callable(found) or (is_class and not (issubclass(found, Kernel) and is_dataclass(found))):
         raise ValueError(
-            f"kernel {name}:{second}: must be a function(X, Y), or a subclass of Kernel that is a dataclass, with its "
-            f"settings as fields; is {found!r}"
+            f"kernel {path}: must be a function(X, Y), or a subclass of Kernel that is a dataclass, with its settings "
+            f"as fields; is {found!r}"
         )
     return found, settings
 
@@ -207,9 +188,6 @@ def _kernels() -> dict[str, Any]:
 def _kernel_of(player: str, own: list[str], given: dict[str, Any]) -> Any:
     """Return a player's kernel, and take its settings out of those given."""
     chosen = given["kernel"]
-    # None and "auto" are values of the learner, which raises if it does not know them.
-    if chosen is None or chosen == "auto":
-        return chosen
     kind, tail = _split_kernel(str(chosen))
     known = _kernel_settings(kind)
     mine = dict([_kernel_setting(kind, tail)] if tail else [])

@@ -15,28 +15,26 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from onebit.experiments.comparison import Outcome
 from onebit.experiments.duels import DuelRow, short_name
-from onebit.experiments.entries import Entry
-from onebit.experiments.evaluate.answer_rates import ASSUMPTION
-from onebit.experiments.evaluate.estimates import LEVEL, METHODS
+from onebit.experiments.evaluate.estimates import ASSUMPTION, LEVEL, METHODS
 from onebit.experiments.evaluate.replay import Evaluation
 from onebit.reporting import figures as style
-from onebit.reporting.figures import Drawing
 from onebit.reporting.looks import INK, PALETTE, Look, Shown, looks_of
+from onebit.reporting.pages import Drawing
 from onebit.reporting.text import grouped, in_figure
 
 _PANELS = 4  # data sets in one figure of curves
 _LEGEND = 56  # letters that fill a figure: of one name, or of two side by side
 _DATASET = 24  # letters of a data set's name, beside its line or above its panel
 _NAME = 30  # letters of a learner's name beside its row
-_MARKS = {"IPS": ("o", "white"), "SNIPS": ("s", "white"), "DR": ("D", PALETTE[1]), "DR+": ("o", INK)}
+_MARKS: dict[str, dict[str, Any]] = {
+    "IPS": {"marker": "o", "color": INK, "markerfacecolor": "white", "markersize": 5.5},
+    "SNIPS": {"marker": "s", "color": INK, "markerfacecolor": "white", "markersize": 5.5},
+    "DR": {"marker": "D", "color": PALETTE[1], "markersize": 5.5},
+    "DR+": {"marker": "o", "color": INK, "markersize": 5.5},
+}
 _BAR, _TINT = "#C9DDEB", "#0072B2"
 _HALF = 0.34  # of a bar's height, in rows
 _WIDE = 30.0  # panels whose numbers differ by a larger factor get a logarithmic axis
-
-
-def shown(entry: Entry) -> Shown:
-    """Return the identity of an entry, for its colours."""
-    return Shown(entry.title, entry.written, entry.full_information)
 
 
 def drawings(outcomes: Sequence[Outcome]) -> list[Drawing]:
@@ -48,28 +46,39 @@ def drawings(outcomes: Sequence[Outcome]) -> list[Drawing]:
         "Mean mistakes of each learner over those of the best with right-or-wrong feedback, one line per data set; "
         f"{bars}.{' Hollow marks are learners that get the label.' if has_labels else ''}"
     )
-    listed = [Drawing("overview", "Mistakes relative to the best", caption, partial(draw_overview, outcomes))]
+    listed = [Drawing("overview", "Mistakes relative to the best", caption, partial(_draw_overview, outcomes))]
     caption = f"Each line is {style.what_lines_are(n_runs)}."
     caption += " Dotted lines are learners that get the label." if has_labels else ""
     datasets = list(dict.fromkeys(outcome.dataset for outcome in outcomes))
     for start in range(0, len(datasets), _PANELS):
         some = datasets[start : start + _PANELS]
         name, title = f"curves_{start // _PANELS + 1}", f"Mistakes round by round: {', '.join(some)}"
-        listed.append(Drawing(name, title, caption, partial(draw_curves, outcomes, some)))
+        listed.append(Drawing(name, title, caption, partial(_draw_curves, outcomes, some)))
     return listed
 
 
-def draw_curves(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> Figure:
+def _draw_curves(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> Figure:
     """Draw cumulative mistakes against rounds, one panel per data set."""
     n_columns = min(2, len(datasets))
     n_rows = math.ceil(len(datasets) / n_columns)
-    looks = looks_of(shown(outcome.entry) for outcome in outcomes)
-    handles = _handles(outcomes, lambda title: {"linestyle": looks[title].dashes, "color": looks[title].color})
+    looks = looks_of(outcome.entry for outcome in outcomes)
+    lines = {title: {"linestyle": look.dashes, "color": look.color} for title, look in looks.items()}
+    handles, in_columns, height = _legend(outcomes, lines.__getitem__)
     with style.looks():
-        panel_height = 2.5 if n_columns > 1 else 3.6
-        figure, panels = style.new_figure(n_rows, n_columns, panel_height * n_rows + 0.4 + _legend_height(handles))
+        figure, panels = style.new_figure(n_rows, n_columns, (2.5 if n_columns > 1 else 3.6) * n_rows + 0.4 + height)
         for axes, dataset in zip(panels, datasets, strict=False):
-            _draw_panel(axes, [outcome for outcome in outcomes if outcome.dataset == dataset], looks)
+            mine = [outcome for outcome in outcomes if outcome.dataset == dataset]
+            for outcome in mine:
+                look = looks[outcome.entry.title]
+                # Every curve begins with no mistakes in round 0.
+                rounds, mean, error = np.insert([outcome.rounds, outcome.means, outcome.errors], 0, 0.0, axis=1)
+                style.draw_mean(axes, rounds, mean, error, look.color, look.dashes)
+            top = max(np.nansum([outcome.mean, outcome.standard_error]) for outcome in mine)
+            axes.set_title(in_figure(dataset, most=_DATASET), loc="left", fontweight="bold")
+            axes.set_xlim(0, int(mine[0].rounds[-1]))
+            axes.set_ylim(0, max(1.0, 1.05 * top))
+            style.count_axis(axes.xaxis, most_ticks=3)
+            style.count_axis(axes.yaxis)
         # An odd number of data sets leaves a panel over.
         for axes in panels[len(datasets) :]:
             axes.set_visible(False)
@@ -77,31 +86,17 @@ def draw_curves(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> Figure:
             axes.set_xlabel("round")
         for axes in panels[::n_columns]:
             axes.set_ylabel("mean mistakes so far" if n_columns > 1 else "mean cumulative mistakes")
-        style.legend_below(figure, handles, _legend_columns(handles))
+        style.legend_below(figure, handles, in_columns)
     return figure
 
 
-def _draw_panel(axes: Axes, outcomes: Sequence[Outcome], looks: Mapping[str, Look]) -> None:
-    for outcome in outcomes:
-        look = looks[outcome.entry.title]
-        # Every curve begins with no mistakes in round 0.
-        rounds, mean, error = (np.insert(curve, 0, 0) for curve in (outcome.rounds, outcome.means, outcome.errors))
-        style.draw_mean(axes, rounds, mean, error, look.color, look.dashes)
-    top = max(np.nansum([outcome.mean, outcome.standard_error]) for outcome in outcomes)
-    axes.set_title(in_figure(outcomes[0].dataset, most=_DATASET), loc="left", fontweight="bold")
-    axes.set_xlim(0, int(outcomes[0].rounds[-1]))
-    axes.set_ylim(0, max(1.0, 1.05 * top))
-    style.count_axis(axes.xaxis, most_ticks=3)
-    style.count_axis(axes.yaxis)
-
-
-def draw_overview(outcomes: Sequence[Outcome]) -> Figure:
+def _draw_overview(outcomes: Sequence[Outcome]) -> Figure:
     """Draw the mistakes of every entry on every data set as multiples of the best."""
     datasets = list(dict.fromkeys(outcome.dataset for outcome in outcomes))
-    looks = looks_of(shown(outcome.entry) for outcome in outcomes)
-    handles = _handles(outcomes, lambda title: {**_marker(looks[title]), "linestyle": ""})
+    looks = looks_of(outcome.entry for outcome in outcomes)
+    handles, in_columns, height = _legend(outcomes, lambda title: {**_marker(looks[title]), "linestyle": ""})
     with style.looks():
-        figure, (axes,) = style.new_figure(1, 1, 1.3 + 0.42 * len(datasets) + _legend_height(handles))
+        figure, (axes,) = style.new_figure(1, 1, 1.3 + 0.42 * len(datasets) + height)
         extremes = [1.0]
         for place, dataset in enumerate(datasets):
             mine = [outcome for outcome in outcomes if outcome.dataset == dataset]
@@ -123,7 +118,7 @@ def draw_overview(outcomes: Sequence[Outcome]) -> Figure:
         for edge in range(1, len(datasets)):
             axes.axhline(edge - 0.5, color="#E6E6E6", linewidth=0.8, zorder=0)
         axes.set_xlabel("mistakes, relative to the best\nwith right-or-wrong feedback")
-        style.legend_below(figure, handles, _legend_columns(handles))
+        style.legend_below(figure, handles, in_columns)
     return figure
 
 
@@ -136,20 +131,14 @@ def _draw_interval(axes: Axes, ends: tuple[float, float], at: float, height: flo
     axes.plot([at], [height], linestyle="", zorder=3, **looks)
 
 
-def _handles(outcomes: Sequence[Outcome], looks: Callable[[str], dict[str, Any]]) -> list[Line2D]:
-    """Return one line of a legend for every entry."""
+def _legend(outcomes: Sequence[Outcome], looks: Callable[[str], dict[str, Any]]) -> tuple[list[Line2D], int, float]:
+    """Return one line of a legend for every entry, how many columns they have, and how many inches they need."""
     titles = {outcome.entry.title: outcome.entry.shown for outcome in outcomes}
-    return [Line2D([], [], label=in_figure(name, most=_LEGEND), **looks(title)) for title, name in titles.items()]
-
-
-def _legend_columns(handles: Sequence[Line2D]) -> int:
+    handles = [Line2D([], [], label=in_figure(name, most=_LEGEND), **looks(title)) for title, name in titles.items()]
     lengths = [len(str(handle.get_label())) for handle in handles]
     half = math.ceil(len(lengths) / 2)
-    return 2 if len(lengths) > 1 and max(lengths[:half]) + max(lengths[half:]) <= _LEGEND else 1
-
-
-def _legend_height(handles: Sequence[Line2D]) -> float:
-    return 0.26 * math.ceil(len(handles) / _legend_columns(handles))
+    n_columns = 2 if len(lengths) > 1 and max(lengths[:half]) + max(lengths[half:]) <= _LEGEND else 1
+    return handles, n_columns, 0.26 * math.ceil(len(handles) / n_columns)
 
 
 # Evaluations: what is sure as bars, estimates with their intervals on them.
@@ -167,25 +156,16 @@ def evaluation_drawings(rows: Sequence[Evaluation]) -> list[Drawing]:
             f"{ASSUMPTION.capitalize()}; bounds do not."
         )
     title = "Mistakes: what is sure, and what is estimated"
-    return [Drawing("evaluate", title, caption, partial(draw_evaluation, rows))]
+    return [Drawing("evaluate", title, caption, partial(_draw_evaluation, rows))]
 
 
 def _methods(rows: Sequence[Evaluation]) -> list[str]:
     return [method for method in METHODS if any(method in row.estimates.found for row in rows)]
 
 
-def draw_evaluation(rows: Sequence[Evaluation]) -> Figure:
+def _draw_evaluation(rows: Sequence[Evaluation]) -> Figure:
     """Draw the bounds and estimates of all learners."""
     methods, others = _methods(rows), [row for row in rows if not row.is_logged]
-    marks: dict[str, dict[str, Any]] = {
-        method: {
-            "marker": marker,
-            "color": INK if fill == "white" else fill,
-            "markerfacecolor": fill,
-            "markersize": 5.5,
-        }
-        for method, (marker, fill) in _MARKS.items()
-    }
     logged = rows[0].known.low
     of_log: dict[str, Any] = {"color": _TINT, "linewidth": 1.4, "linestyle": (0, (5, 2))}
     with style.looks():
@@ -198,7 +178,7 @@ def draw_evaluation(rows: Sequence[Evaluation]) -> Figure:
             for at, method in enumerate(methods):
                 if (found := row.estimates.found.get(method)) is not None:
                     beside = place + 2 * _HALF * ((at + 0.5) / len(methods) - 0.5)
-                    _draw_interval(axes, (found.low, found.high), found.rate, beside, **marks[method])
+                    _draw_interval(axes, (found.low, found.high), found.rate, beside, **_MARKS[method])
         axes.axvline(logged, zorder=1, **of_log)
         ends = [logged, *(row.known.low for row in others), *(row.known.high for row in others)]
         pad = 0.04 * max(max(ends) - min(ends), 0.02)
@@ -210,7 +190,7 @@ def draw_evaluation(rows: Sequence[Evaluation]) -> Figure:
         handles = [
             Patch(color=_BAR, label="surely within"),
             Line2D([], [], label="the log itself", **of_log),
-            *(Line2D([], [], linewidth=1.2, label=method, **marks[method]) for method in methods),
+            *(Line2D([], [], linewidth=1.2, label=method, **_MARKS[method]) for method in methods),
         ]
         style.legend_below(figure, handles, 3, title="\n".join(wrap(ASSUMPTION, 50)) if methods else None)
     return figure
@@ -250,22 +230,19 @@ def draw_duel(rows: Sequence[DuelRow]) -> Figure:
 
 
 def _draw_game(axes: Axes, rows: Sequence[DuelRow], heights: Mapping[str, float]) -> None:
-    looks = _duel_looks(rows)
+    looks = looks_of(Shown(row.learner, row.learner, row.full_information) for row in rows)
     for row in rows:
         color = looks[row.learner].color
-        height, fill = heights[row.learner], color if row.is_bound else "w"
+        height, fill = heights[row.learner], color if row.lower_bound is not None else "w"
         axes.errorbar([row.mean], [height], xerr=[row.standard_error], fmt="o", color=color, mfc=fill, capsize=2)
-    bounds = [
-        (row.lower_bound, row.sharp_lower_bound)
-        for row in rows
-        if row.lower_bound is not None and row.sharp_lower_bound is not None
-    ]
-    # The rows of one game share its bounds.
-    for stated, sharp in bounds[:1]:
+    given = (bound for row in rows for bound in (row.lower_bound, row.sharp_lower_bound))
+    bounds = [bound for bound in given if bound is not None]
+    if bounds:  # the rows of one game share them
+        stated, sharp = bounds[:2]
         axes.axvline(stated, color=INK, linewidth=1.6, zorder=1)
         if sharp > stated:
             axes.axvline(sharp, color=INK, linewidth=1.4, linestyle=(0, (4, 3)), zorder=1)
-    values = [row.mean for row in rows] + [value for pair in bounds for value in pair]
+    values = [row.mean for row in rows] + bounds
     if 0.0 < _WIDE * min(values) < max(values):
         axes.set_xscale("log")
         axes.set_xlim(min(values) / 1.6, max(values) * 1.6)
@@ -287,26 +264,20 @@ def _game_title(row: DuelRow) -> str:
     return f"{it.name}:\n{binds}\n{size}\n{grouped(it.rounds)} rounds"
 
 
-def _duel_looks(rows: Sequence[DuelRow]) -> dict[str, Look]:
-    looks = looks_of(Shown(row.learner, row.learner, row.full_information) for row in rows)
-    return {row.learner: looks[row.learner] for row in rows}
-
-
 def draw_growth(rows: Sequence[DuelRow]) -> Figure:
     """Return a figure of mistakes against the number of features, for Theorem 24's adversary at one margin."""
     _check(rows)
     if len({(row.challenge.name, row.challenge.margin) for row in rows}) != 1:
         raise ValueError("rows must be of one adversary and one margin; pass what duel_by_dimension returns")
     challenge = rows[0].challenge
+    looks = looks_of(Shown(row.learner, row.learner, row.full_information) for row in rows)
     with style.looks():
         figure, (axes,) = style.new_figure(1, 1, 6.4)
-        for learner, look in _duel_looks(rows).items():
+        for learner in dict.fromkeys(row.learner for row in rows):
             mine = sorted((row for row in rows if row.learner == learner), key=lambda row: row.challenge.n_features)
-            dimensions, means, errors = zip(
-                *((row.challenge.n_features, row.mean, row.standard_error) for row in mine), strict=True
-            )
-            label = short_name(learner)
-            axes.errorbar(dimensions, means, errors, linestyle=look.dashes, markersize=5, label=label, **_marker(look))
+            points: Any = zip(*((row.challenge.n_features, row.mean, row.standard_error) for row in mine), strict=True)
+            label, dashes = short_name(learner), looks[learner].dashes
+            axes.errorbar(*points, linestyle=dashes, markersize=5, label=label, **_marker(looks[learner]))
         _draw_growth_bounds(axes, rows)
         axes.set_yscale("log")
         # The stated bound starts at 0.1, in two dimensions.
@@ -325,7 +296,7 @@ def _draw_growth_bounds(axes: Axes, rows: Sequence[DuelRow]) -> None:
         ("sharp_lower_bound", "--", "forced on ignorant learners by this adversary"),
         ("lower_bound", ":", "forced on ignorant learners, as stated"),
     ]:
-        bounds = sorted({(row.challenge.n_features, getattr(row, name)) for row in rows if row.is_bound})
+        bounds = sorted({(row.challenge.n_features, getattr(row, name)) for row in rows if row.lower_bound is not None})
         if bounds:
             axes.plot(*zip(*bounds, strict=True), dashes, color=INK, label=label)
     if len({row.challenge.n_features for row in rows}) == 1:  # then nothing can be seen to depend on d, or not to

@@ -16,12 +16,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from onebit.experiments.comparison import Outcome
-from onebit.experiments.figures import shown
 from onebit.experiments.statistics import LEVEL, Standing, Standings
 from onebit.inputs import Floats
 from onebit.reporting import figures as style
-from onebit.reporting.figures import Drawing
-from onebit.reporting.looks import INK, Look, looks_of
+from onebit.reporting.looks import INK, looks_of
+from onebit.reporting.pages import Drawing
 from onebit.reporting.text import in_figure
 
 _NAME = 30  # letters of a learner's name, beside its row or in a legend
@@ -37,10 +36,23 @@ _SHARES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 def drawings(standings: Standings) -> list[Drawing]:
     """Return what to draw of the whole league; what would be empty is left out."""
-    everyone, marks = standings.everyone, _marks_caption(standings)
+    everyone, n_sets = standings.everyone, len(standings.datasets)
+    easier = dict.fromkeys(row.entry.advantage for row in standings.unranked)
+    unranked = " or ".join(each + " (hollow marks)" * (each == "told the label") for each in easier)
+    marks = f" Letters: not ranked, since they were {unranked}." if unranked else ""
+    if any(row.finished < n_sets for row in everyone):
+        marks += " *: over the sets that it finished, which are not all."
     listed: list[tuple[str, str, str, Callable[[Standings], Figure]]] = []
     if standings.friedman is not None:
-        caption = _difference_caption(standings, standings.friedman.p)
+        caption = f"Friedman's test: p = {standings.friedman.p:.2g}"
+        if standings.friedman.p >= LEVEL:
+            caption += ": on these sets the learners cannot be told apart by their mean ranks."
+        else:
+            caption += (
+                ". Learners joined by a bar on the right cannot be told apart: their mean ranks are nearer than "
+                f"{standings.critical_difference:.2f}, Nemenyi's critical difference for {len(standings.ranked)} "
+                f"learners on {n_sets} sets at level {LEVEL:g}."
+            )
         listed.append(("critical_difference", "Mean ranks over the sets", caption, _draw_critical_difference))
     if len(standings.ranked) > 1:
         caption = (
@@ -80,34 +92,14 @@ def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome])
     )
     return [
         Drawing(name, "Beside the others", ends, partial(_draw_learner, standing, outcomes)),
-        Drawing(f"{name}_curves", "On the way", way, partial(draw_curves, standing, outcomes)),
+        Drawing(f"{name}_curves", "On the way", way, partial(_draw_curves, standing, outcomes)),
     ]
-
-
-def _difference_caption(standings: Standings, p: float) -> str:
-    if p >= LEVEL:
-        return f"Friedman's test: p = {p:.2g}: on these sets the learners cannot be told apart by their mean ranks."
-    return (
-        f"Friedman's test: p = {p:.2g}. Learners joined by a bar on the right cannot be told apart: their mean ranks "
-        f"are nearer than {standings.critical_difference:.2f}, Nemenyi's critical difference for "
-        f"{len(standings.ranked)} learners on {len(standings.datasets)} sets at level {LEVEL:g}."
-    )
-
-
-def _marks_caption(standings: Standings) -> str:
-    easier = dict.fromkeys(row.entry.advantage for row in standings.unranked)
-    hollow = " (hollow marks)"
-    listed = " or ".join(each + hollow * (each == "told the label") for each in easier)
-    note = f" Letters: not ranked, since they were {listed}." if listed else ""
-    n_sets = len(standings.datasets)
-    partly = any(row.finished < n_sets for row in standings.everyone)
-    return note + (" *: over the sets that it finished, which are not all." if partly else "")
 
 
 def _draw_critical_difference(standings: Standings) -> Figure:
     """Draw mean ranks, one learner below the other, and bars that join those without significant differences."""
     rows = standings.ranked
-    looks = looks_of(shown(row.entry) for row in rows)
+    looks = looks_of(row.entry for row in rows)
     with style.looks():
         figure, (axes,) = style.new_figure(1, 1, 1.5 + _ROW * len(rows))
         for place, row in enumerate(rows):
@@ -116,7 +108,7 @@ def _draw_critical_difference(standings: Standings) -> Figure:
             axes.plot([row.mean_rank], [place], look.marker, color=look.color, markersize=7, zorder=3)
         end = len(rows) + 0.02 * len(rows)
         step = 0.022 * len(rows)
-        columns = side_by_side(standings.groups)
+        columns = _side_by_side(standings.groups)
         for column, (first, last) in zip(columns, standings.groups, strict=True):
             x = [end + (column + 1) * step] * 2
             axes.plot(x, [first - 0.25, last + 0.25], color=INK, linewidth=2.4, solid_capstyle="butt", zorder=3)
@@ -136,7 +128,7 @@ def _draw_critical_difference(standings: Standings) -> Figure:
     return figure
 
 
-def side_by_side(groups: Sequence[tuple[int, int]]) -> list[int]:
+def _side_by_side(groups: Sequence[tuple[int, int]]) -> list[int]:
     """Return a column for every group, such that groups in one column do not touch."""
     ends: list[int] = []
     columns = []
@@ -237,7 +229,7 @@ def _draw_time(standings: Standings) -> Figure:
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xlabel("microseconds per round")
-        front = pareto([(row.microseconds, row.relative) for row in rows if row.number is not None])
+        front = _pareto([(row.microseconds, row.relative) for row in rows if row.number is not None])
         if front:
             # Steps: for a given time, the best learner that needs no more.
             xs, ratios = zip(*front, (axes.get_xlim()[1], front[-1][1]), strict=True)
@@ -246,7 +238,7 @@ def _draw_time(standings: Standings) -> Figure:
     return _scatter(standings, rows, times, set_axis)
 
 
-def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def _pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Return the points of which no other is at most as large in both, by their first number."""
     front: list[tuple[float, float]] = []
     for point in sorted(points):
@@ -259,7 +251,7 @@ def _scatter(
     standings: Standings, rows: Sequence[Standing], xs: Sequence[float], set_axis: Callable[[Axes], None]
 ) -> Figure:
     """Draw the learners' mistakes at these places, marked by place, or by letter if not ranked, with a legend."""
-    looks = looks_of(shown(row.entry) for row in standings.everyone)
+    looks = looks_of(row.entry for row in standings.everyone)
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     marks = {row.title: str(row.number or next(letters, "z")) for row in standings.everyone}
     n_columns = 2 if len(rows) > 3 else 1
@@ -283,7 +275,7 @@ def _scatter(
         figure.draw_without_rendering()
         places = axes.transData.transform(np.column_stack([xs, ys])) / figure.dpi
         texts = [marks[row.title] for row in rows]
-        for text, place, label in zip(texts, places, spots(places, texts), strict=True):
+        for text, place, label in zip(texts, places, _spots(places, texts), strict=True):
             note = axes.annotate(
                 text,
                 place * 72,
@@ -300,7 +292,7 @@ def _scatter(
     return figure
 
 
-def spots(places: Floats, texts: Sequence[str]) -> Floats:
+def _spots(places: Floats, texts: Sequence[str]) -> Floats:
     """Return where to write a text beside every place, in inches: as near as it can be without covering another."""
     angles = np.radians([45, 135, 315, 225, 0, 90, 180, 270])
     ring = np.column_stack([np.cos(angles), np.sin(angles)])
@@ -320,12 +312,15 @@ def spots(places: Floats, texts: Sequence[str]) -> Floats:
 def _draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
     """Draw a learner's mistakes on every set it finished, beside all others'."""
     mine = [outcome for outcome in outcomes if outcome.entry.title == standing.title]
-    look = looks_of([shown(standing.entry)])[standing.title]
+    look = looks_of([standing.entry])[standing.title]
     low, high = 1.0, 1.0
     with style.looks():
         figure, (axes,) = style.new_figure(1, 1, 1.1 + 0.34 * len(mine))
         for place, outcome in enumerate(mine):
-            ratios = _relative(outcomes, outcome.dataset)
+            # All learners' mistakes over those of the best ranked one.
+            means = {other.entry: other.mean for other in outcomes if other.dataset == outcome.dataset}
+            best = min((mean for entry, mean in means.items() if entry.is_ranked), default=min(means.values()))
+            ratios = {entry.title: (mean + 0.5) / (best + 0.5) for entry, mean in means.items()}
             own = ratios.pop(standing.title)
             axes.plot(list(ratios.values()), [place] * len(ratios), "|", color=_GREY, markersize=11, zorder=2)
             axes.plot([own], [place], look.marker, color=look.color, markerfacecolor=look.fill, markersize=9, zorder=3)
@@ -339,25 +334,29 @@ def _draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
     return figure
 
 
-def _relative(outcomes: Sequence[Outcome], dataset: str) -> dict[str, float]:
-    """Return all learners' mistakes on a set over those of the best ranked one."""
-    means = {outcome.entry: outcome.mean for outcome in outcomes if outcome.dataset == dataset}
-    best = min((mean for entry, mean in means.items() if entry.is_ranked), default=min(means.values()))
-    return {entry.title: (mean + 0.5) / (best + 0.5) for entry, mean in means.items()}
-
-
-def draw_curves(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
+def _draw_curves(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
     """Draw a learner's share of mistakes so far on every set it finished, before the field."""
     mine = [outcome for outcome in outcomes if outcome.entry.title == standing.title]
     n_columns = min(3, len(mine))
     n_rows = math.ceil(len(mine) / n_columns)
-    look = looks_of([shown(standing.entry)])[standing.title]
+    look = looks_of([standing.entry])[standing.title]
     with style.looks():
         figure, panels = style.new_figure(n_rows, n_columns, 0.6 + (1.65 if n_columns > 1 else 3.2) * n_rows)
         top = 0.0
         for at, (axes, outcome) in enumerate(zip(panels, mine, strict=False)):
             field = [other for other in outcomes if other.dataset == outcome.dataset and other.entry.is_ranked]
-            top = max(top, _draw_panel(axes, outcome, field, look))
+            played, own = outcome.rounds / outcome.rounds[-1], outcome.means / outcome.rounds
+            curves = np.array([other.means for other in field] or [outcome.means]) / outcome.rounds
+            low, high = np.quantile(curves, [0.25, 0.75], axis=0)
+            axes.fill_between(played, low, high, color="#D9D9D9", linewidth=0)
+            axes.plot(played, curves[int(np.argmin(curves[:, -1]))], color=INK, linewidth=1.0)
+            style.draw_mean(axes, played, own, outcome.errors / outcome.rounds, look.color, look.dashes)
+            axes.set_title(in_figure(outcome.dataset, 17), loc="left", fontsize=11)
+            axes.set_xlim(0, 1)
+            style.count_percent(axes.xaxis, [0, 0.5, 1])
+            style.count_percent(axes.yaxis)
+            # As high as the curves are once the first rounds are over.
+            top = max(top, float(high[played >= 0.1].max()), float(own[played >= 0.1].max()))
             # The same axes on all panels: numbers at the edges are enough.
             axes.tick_params(labelleft=at % n_columns == 0, labelbottom=at >= len(mine) - n_columns, length=2)
         top = min(1.0, math.ceil(10.0 * top) / 10.0)
@@ -369,20 +368,3 @@ def draw_curves(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
         figure.supxlabel("share of the rounds played", fontsize=12)
         figure.supylabel("mistakes so far", fontsize=12)
     return figure
-
-
-def _draw_panel(axes: Axes, outcome: Outcome, field: Sequence[Outcome], look: Look) -> float:
-    """Draw one set and return how high its curves are once the first rounds are over."""
-    rounds = outcome.rounds
-    played = rounds / rounds[-1]
-    curves = np.array([other.means for other in field] or [outcome.means]) / rounds
-    low, high = np.quantile(curves, [0.25, 0.75], axis=0)
-    axes.fill_between(played, low, high, color="#D9D9D9", linewidth=0)
-    axes.plot(played, curves[int(np.argmin(curves[:, -1]))], color=INK, linewidth=1.0)
-    style.draw_mean(axes, played, outcome.means / rounds, outcome.errors / rounds, look.color, look.dashes)
-    axes.set_title(in_figure(outcome.dataset, 17), loc="left", fontsize=11)
-    axes.set_xlim(0, 1)
-    style.count_percent(axes.xaxis, [0, 0.5, 1])
-    style.count_percent(axes.yaxis)
-    later = played >= 0.1
-    return float(max(high[later].max(), (outcome.means / rounds)[later].max()))

@@ -17,15 +17,14 @@ from matplotlib.patches import Circle, Patch
 
 from onebit.experiments.comparison import Outcome
 from onebit.experiments.entries import Entry
-from onebit.experiments.figures import shown
-from onebit.experiments.paper import DATASETS, STREAMS, contestants, published_curves, published_learner
+from onebit.experiments.paper import DATASETS, contestants, published_curves, published_learner
 from onebit.experiments.players import build
 from onebit.inputs import Floats, Integers
 from onebit.kernels import as_kernel
 from onebit.learners import BanditPerceptron
 from onebit.reporting import figures as style
-from onebit.reporting.figures import Drawing
 from onebit.reporting.looks import INK, PALETTE, Look, looks_of
+from onebit.reporting.pages import Drawing
 from onebit.reporting.text import grouped
 from onebit.streams import wedges
 from onebit.streams.sources import draw_function
@@ -33,14 +32,11 @@ from onebit.streams.sources import draw_function
 _DISC = 0.5**0.5  # radius of the disc that the first two features of the paper's data sets lie in
 _CLASS_COLORS = (PALETTE[1], PALETTE[2], PALETTE[0])
 _CLASS_TINTS = ("#F7D3BD", "#BFE7DC", "#BFDCEC")
-_CLASS_MARKERS = ("o", "s", "^")
 _DASHED = (0, (4, 3))
-PUBLISHED_COLOR = "#BDBDBD"
-_GLANCE = "weak_set_mistakes"  # the name of the figure at a glance; the README has it
+_PUBLISHED_COLOR = "#BDBDBD"
 _FIGURE_NUMBERS = {"strong": 4, "weak": 5}  # the paper's number of the figure for each data set
-_REGIONS = {"figure_6": "banditron-0.02", "figure_7": "algorithm-1", "figure_8": "algorithm-2"}
-"""Whose regions each figure shows, by contestant key."""
-UNCLAIMED = 3
+_REGIONS = {6: "banditron-0.02", 7: "algorithm-1", 8: "algorithm-2"}  # whose regions each figure shows
+_UNCLAIMED = 3
 # Whose curves a linear plot of all learners cannot show beside zero. On the weak set Algorithm 1 has no guarantee.
 _LOW_ON_WEAK = ("algorithm-2", "algorithm-2-authors", "bandit-svm", "multiclass-perceptron")
 _LOW = {"strong": ("algorithm-1", "algorithm-1-authors", *_LOW_ON_WEAK), "weak": _LOW_ON_WEAK}
@@ -78,21 +74,29 @@ def drawings(outcomes: list[Outcome], seed: int) -> list[Drawing]:
             "mistakes is shown. Figures 4 and 5 have all learners, beside the paper's own curves."
         )
         title = f"At a glance: mistakes on the {DATASETS['weak']} set"
-        listed.append(Drawing(_GLANCE, title, caption, partial(draw_glance, weak, "weak")))
+        # The README has it under this name.
+        listed.append(Drawing("weak_set_mistakes", title, caption, partial(_draw_glance, weak, "weak")))
     listed.append(Drawing("figure_1", "Figure 1: weakly but not strongly separable", _FIGURE_1, _draw_wedges))
-    listed.append(Drawing("figure_3", "Figure 3: the two data sets", _FIGURE_3, partial(draw_data_sets, seed)))
+    listed.append(Drawing("figure_3", "Figure 3: the two data sets", _FIGURE_3, partial(_draw_data_sets, seed)))
     for dataset, mine in of_set.items():
         for is_log in (False, True) if mine else ():
             number = f"{_FIGURE_NUMBERS[dataset]}{'b' if is_log else 'a'}"
             axes = "logarithmic axes" if is_log else "linear axes, as in the paper"
             title = f"Figure {number}: mistakes on the {DATASETS[dataset]} set, {axes}"
-            caption = curves_caption(mine, dataset, is_log)
-            listed.append(Drawing(f"figure_{number}", title, caption, partial(draw_curves, mine, dataset, is_log)))
-    for name, key in _REGIONS.items():
+            caption = _curves_caption(mine, dataset, is_log)
+            listed.append(Drawing(f"figure_{number}", title, caption, partial(_draw_curves, mine, dataset, is_log)))
+    for place, key in _REGIONS.items():
         if mine := [outcome for outcome in outcomes if outcome.entry.key == key]:
-            number = name.removeprefix("figure_")
-            title = f"Figure {number}: final decision regions, {mine[0].entry.title}"
-            listed.append(Drawing(name, title, _regions_caption(mine), partial(draw_regions, mine, seed)))
+            rest = "Its exploration is left out: the regions show its best guess."
+            if _leaves_unclaimed(mine[0]):
+                rest = "Where it is hatched no class claims the point, and the learner guesses uniformly."
+            caption = (
+                f"Colours show what the first run guesses after {grouped(mine[0].rounds[-1])} rounds; dashed lines are "
+                "the true boundaries, dots a sample of the data, and the titles give the share of a larger sample that "
+                f"is guessed wrong. {rest}"
+            )
+            title = f"Figure {place}: final decision regions, {mine[0].entry.title}"
+            listed.append(Drawing(f"figure_{place}", title, caption, partial(_draw_regions, mine, seed)))
     return listed
 
 
@@ -108,7 +112,7 @@ def _draw_wedges() -> Figure:
         # Wider than high: the equations stand beside the disc.
         axes.set_xlim(-1.15, 1.75)
         axes.set_ylim(-1.08, 1.08)
-        for label, (color, marker) in enumerate(zip(_CLASS_COLORS, _CLASS_MARKERS, strict=True)):
+        for label, (color, marker) in enumerate(zip(_CLASS_COLORS, "os^", strict=True)):
             x1, x2 = X[y == label].T
             axes.scatter(x1, x2, s=34, color=color, marker=marker, label=f"class {label + 1}", zorder=3)
         for angle, equation in _RAYS:
@@ -119,21 +123,21 @@ def _draw_wedges() -> Figure:
     return figure
 
 
-def draw_data_sets(seed: int) -> Figure:
+def _draw_data_sets(seed: int) -> Figure:
     """Draw both sets side by side, seen in their first two features; the third is the same for all points."""
     with style.looks():
         figure, panels = style.new_figure(1, 2, 4.0)
         for axes, (dataset, title) in zip(panels, DATASETS.items(), strict=True):
             _as_plane(axes, _DISC)
             axes.set_title(title)
-            _scatter(axes, *sample(dataset, _N_SHOWN, seed), s=5)
+            _scatter(axes, *_sample(dataset, _N_SHOWN, seed), s=5)
         style.legend_below(figure, panels[0].get_legend_handles_labels()[0], 3, markerscale=3)
     return figure
 
 
-def sample(dataset: str, n_points: int, seed: int) -> tuple[Floats, Integers]:
+def _sample(dataset: str, n_points: int, seed: int) -> tuple[Floats, Integers]:
     """Return the first rounds of a data set's stream."""
-    X, y = draw_function(STREAMS[dataset])(n_points, seed)
+    X, y = draw_function(f"paper_{dataset}")(n_points, seed)
     return X, y
 
 
@@ -167,21 +171,17 @@ class _Line(NamedTuple):
     error: Floats
     look: Look | None = None  # None for a published line, which is grey
 
-    @property
-    def top(self) -> float:
-        return float(np.nansum([self.mean[-1], self.error[-1]]))
 
-
-def curves_caption(outcomes: list[Outcome], dataset: str, is_log: bool) -> str:
+def _curves_caption(outcomes: list[Outcome], dataset: str, is_log: bool) -> str:
     """Return two sentences with the numbers of this experiment."""
     drawn = style.what_lines_are(len(outcomes[0].mistakes))
     if any(line.look is None for line in _lines(outcomes, dataset, is_log)):
         drawn += "; grey lines are the paper's"
     if is_log:
         return f"Each line is {drawn}. A line that has become flat belongs to a learner that makes no more mistakes."
-    by = {"algorithm-1", "algorithm-2"}
-    ends = [f"{grouped(each.mean)} by {each.entry.title}" for each in outcomes if each.entry.key in by]
-    if banditrons := [outcome for outcome in outcomes if outcome.entry.key.startswith("banditron-")]:
+    by = {each.entry.key: each for each in outcomes}
+    ends = [f"{grouped(by[key].mean)} by {by[key].entry.title}" for key in ("algorithm-1", "algorithm-2") if key in by]
+    if banditrons := [outcome for key, outcome in by.items() if key.startswith("banditron-")]:
         best = min(banditrons, key=lambda outcome: outcome.mean)
         ends.append(f"{grouped(best.mean)} by the best Banditron ({best.entry.title.partition(', ')[2]})")
     return (
@@ -190,7 +190,7 @@ def curves_caption(outcomes: list[Outcome], dataset: str, is_log: bool) -> str:
     )
 
 
-def draw_curves(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
+def _draw_curves(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
     """Draw the mistakes of all entries on a data set, beside the published curves."""
     lines = _lines(outcomes, dataset, is_log)
     low = [line for line in lines if line.entry.key in _LOW[dataset]]
@@ -216,12 +216,12 @@ def draw_curves(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
         ]
         if len(handles) < len(lines):
             title = f"published (paper, Fig. {_FIGURE_NUMBERS[dataset]})"
-            handles.append(Line2D([], [], color=PUBLISHED_COLOR, linewidth=3.2, label=title))
+            handles.append(Line2D([], [], color=_PUBLISHED_COLOR, linewidth=3.2, label=title))
         figure.legend(handles=handles, loc="outside lower left", ncols=2, columnspacing=1.0, fontsize=10)
     return figure
 
 
-def draw_glance(outcomes: list[Outcome], dataset: str) -> Figure:
+def _draw_glance(outcomes: list[Outcome], dataset: str) -> Figure:
     """Draw one line of each kind, with its name and its mistakes where it ends."""
     ours = [line for line in _lines(outcomes, dataset, is_log=True) if line.look is not None]
     banditrons = [line for line in ours if line.entry.key.startswith("banditron-")]
@@ -231,22 +231,18 @@ def draw_glance(outcomes: list[Outcome], dataset: str) -> Figure:
         figure, (axes,) = style.new_figure(1, 1, 4.6)
         _plot(axes, lines)
         _log_axes(axes, lines)
-        _label_ends(axes, lines)
+        # Names right of the ends: with a piece of the line, at its height or as near to it as there is room.
+        lines.sort(key=lambda line: float(line.mean[-1]))
+        to_axes = axes.transData + axes.transAxes.inverted()
+        ends = [float(to_axes.transform((line.rounds[-1], max(line.mean[-1], 1.0)))[1]) for line in lines]
+        for line, place in zip(lines, style.spread(ends, _LABEL_GAP), strict=True):
+            assert line.look is not None
+            piece: dict[str, Any] = {"color": line.look.color, "linestyle": line.look.dashes, "clip_on": False}
+            axes.plot([1.015, 1.065], [place, place], transform=axes.transAxes, **piece)
+            prefix, end = "told the label: " if line.entry.full_information else "", float(line.mean[-1])
+            text = f"{line.entry.title}\n{prefix}{grouped(end, 1 if end < 10 else 0)} mistakes"
+            axes.text(1.08, place, text, transform=axes.transAxes, va="center", fontsize=11, linespacing=1.1)
     return figure
-
-
-def _label_ends(axes: Axes, lines: list[_Line]) -> None:
-    """Name lines right of their ends: with a piece of the line, at its height or as near to it as there is room."""
-    to_axes = axes.transData + axes.transAxes.inverted()
-    lines = sorted(lines, key=lambda line: float(line.mean[-1]))
-    ends = [float(to_axes.transform((line.rounds[-1], max(line.mean[-1], 1.0)))[1]) for line in lines]
-    for line, place in zip(lines, style.spread(ends, _LABEL_GAP), strict=True):
-        assert line.look is not None
-        piece: dict[str, Any] = {"color": line.look.color, "linestyle": line.look.dashes, "clip_on": False}
-        axes.plot([1.015, 1.065], [place, place], transform=axes.transAxes, **piece)
-        prefix, end = "told the label: " if line.entry.full_information else "", float(line.mean[-1])
-        text = f"{line.entry.title}\n{prefix}{grouped(end, 1 if end < 10 else 0)} mistakes"
-        axes.text(1.08, place, text, transform=axes.transAxes, va="center", fontsize=11, linespacing=1.1)
 
 
 def _lines(outcomes: list[Outcome], dataset: str, is_log: bool) -> list[_Line]:
@@ -254,7 +250,7 @@ def _lines(outcomes: list[Outcome], dataset: str, is_log: bool) -> list[_Line]:
     ours: list[_Line] = []
     published: dict[str, _Line] = {}
     # Of all contestants, whether they play or not: a shorter list must not change anyone's dashes.
-    looks = looks_of(shown(entry) for entry in [*contestants(), *(outcome.entry for outcome in outcomes)])
+    looks = looks_of(entry for entry in [*contestants(), *(outcome.entry for outcome in outcomes)])
     for outcome in outcomes:
         if outcome.dataset != dataset:
             continue
@@ -278,7 +274,7 @@ def _lines(outcomes: list[Outcome], dataset: str, is_log: bool) -> list[_Line]:
 def _plot(axes: Axes, lines: list[_Line]) -> None:
     for line in lines:
         if line.look is None:
-            axes.plot(line.rounds, line.mean, color=PUBLISHED_COLOR, linewidth=3.2, zorder=2)
+            axes.plot(line.rounds, line.mean, color=_PUBLISHED_COLOR, linewidth=3.2, zorder=2)
         else:
             style.draw_mean(axes, line.rounds, line.mean, line.error, line.look.color, line.look.dashes)
     axes.set_xlabel("round")
@@ -286,7 +282,7 @@ def _plot(axes: Axes, lines: list[_Line]) -> None:
 
 
 def _top(lines: list[_Line]) -> float:
-    return max([line.top for line in lines] + [1.0])
+    return max([float(np.nansum([line.mean[-1], line.error[-1]])) for line in lines] + [1.0])
 
 
 def _log_axes(axes: Axes, lines: list[_Line]) -> None:
@@ -303,25 +299,12 @@ def _log_axes(axes: Axes, lines: list[_Line]) -> None:
 # Figures 6 to 8.
 
 
-def _regions_caption(outcomes: list[Outcome]) -> str:
-    """Return two sentences about one contestant's regions."""
-    if _leaves_unclaimed(outcomes[0]):
-        rest = "Where it is hatched no class claims the point, and the learner guesses uniformly."
-    else:
-        rest = "Its exploration is left out: the regions show its best guess."
-    return (
-        f"Colours show what the first run guesses after {grouped(outcomes[0].rounds[-1])} rounds; dashed lines are the "
-        f"true boundaries, dots a sample of the data, and the titles give the share of a larger sample that is guessed "
-        f"wrong. {rest}"
-    )
-
-
 def _leaves_unclaimed(outcome: Outcome) -> bool:
     """Return whether a learner guesses uniformly where no class has a score of at least 0."""
     return outcome.entry.spec.name == BanditPerceptron.__name__
 
 
-def scores(outcome: Outcome, X: Floats) -> Floats:
+def _scores(outcome: Outcome, X: Floats) -> Floats:
     """Return every row's score for every class, from what the first run had learned."""
     learned = outcome.learned
     if "weights" in learned:
@@ -337,28 +320,33 @@ def scores(outcome: Outcome, X: Floats) -> Floats:
     return out
 
 
-def regions(outcome: Outcome, X: Floats) -> Integers:
-    """Return every row's guess, or `UNCLAIMED` where a bandit perceptron would guess uniformly."""
-    values = scores(outcome, X)
+def _regions(outcome: Outcome, X: Floats) -> Integers:
+    """Return every row's guess, or `_UNCLAIMED` where a bandit perceptron would guess uniformly."""
+    values = _scores(outcome, X)
     guesses: Integers = values.argmax(axis=1)
     if _leaves_unclaimed(outcome):
         # Algorithm 1's set S is empty: no class has a score of at least 0.
-        guesses[values.max(axis=1) < 0] = UNCLAIMED
+        guesses[values.max(axis=1) < 0] = _UNCLAIMED
     return guesses
 
 
-def draw_regions(outcomes: list[Outcome], seed: int) -> Figure:
+def _draw_regions(outcomes: list[Outcome], seed: int) -> Figure:
     """Draw one contestant's regions, a panel for each data set it played, the third feature held at 1/√2."""
     with style.looks():
         figure, panels = style.new_figure(1, len(outcomes), 4.7)
         for axes, outcome in zip(panels, outcomes, strict=True):
             _as_plane(axes, _DISC)
             _paint(axes, outcome)
-            _scatter(axes, *sample(outcome.dataset, _N_POINTS, seed), s=6, alpha=0.55)
+            _scatter(axes, *_sample(outcome.dataset, _N_POINTS, seed), s=6, alpha=0.55)
             for angle in _TIE_ANGLES:
                 end = _DISC * np.array([np.cos(angle), np.sin(angle)])
                 axes.plot([0, end[0]], [0, end[1]], color=INK, linestyle=_DASHED, linewidth=1.3, zorder=7)
-            axes.set_title(f"{DATASETS[outcome.dataset]}\n{_judged(outcome, seed)}")
+            X, y = _sample(outcome.dataset, _N_JUDGED, seed)
+            guesses = _regions(outcome, X)
+            unclaimed = float((guesses == _UNCLAIMED).mean())
+            judged = f"{100 * (float((guesses != y).mean()) - unclaimed):.2g} % wrong"
+            judged += f", {100 * unclaimed:.2g} % unclaimed" if unclaimed > 0 else ""
+            axes.set_title(f"{DATASETS[outcome.dataset]}\n{judged}")
         handles: list[Patch | Line2D] = [
             Patch(facecolor=tint, edgecolor=color, label=f"class {label + 1}")
             for label, (tint, color) in enumerate(zip(_CLASS_TINTS, _CLASS_COLORS, strict=True))
@@ -377,7 +365,7 @@ def _paint(axes: Axes, outcome: Outcome) -> None:
     # Corners of the square are pulled onto the circle: the kernel ends there, and the clipping hides them.
     shrink = np.minimum(1.0, _DISC / np.maximum(np.hypot(first, second), 1e-12))
     X = np.column_stack([(first * shrink).ravel(), (second * shrink).ravel(), np.full(_GRID**2, _DISC)])
-    guesses = regions(outcome, X).reshape(_GRID, _GRID)
+    guesses = _regions(outcome, X).reshape(_GRID, _GRID)
     disc = Circle((0, 0), _DISC, transform=axes.transData)
     # imshow counts from the outer edges of its cells, the grid from their centres.
     half = _DISC * (1 + 1 / (_GRID - 1))
@@ -387,20 +375,12 @@ def _paint(axes: Axes, outcome: Outcome) -> None:
         extent=(-half, half, -half, half),
         cmap=ListedColormap([*_CLASS_TINTS, "white"]),
         vmin=0,
-        vmax=UNCLAIMED,
+        vmax=_UNCLAIMED,
         interpolation="nearest",
         zorder=1,
     )
     image.set_clip_path(disc)
-    if (guesses == UNCLAIMED).any():
-        unclaimed = (guesses == UNCLAIMED).astype(float)
+    if (guesses == _UNCLAIMED).any():
+        unclaimed = (guesses == _UNCLAIMED).astype(float)
         hatching = axes.contourf(first, second, unclaimed, levels=[0.5, 1.5], colors="none", hatches=["////"], zorder=2)
         hatching.set_clip_path(disc)
-
-
-def _judged(outcome: Outcome, seed: int) -> str:
-    X, y = sample(outcome.dataset, _N_JUDGED, seed)
-    guesses = regions(outcome, X)
-    unclaimed = float((guesses == UNCLAIMED).mean())
-    text = f"{100 * (float((guesses != y).mean()) - unclaimed):.2g} % wrong"
-    return f"{text}, {100 * unclaimed:.2g} % unclaimed" if unclaimed > 0 else text

@@ -28,7 +28,6 @@ from onebit.streams.sources import Source, changed, draw_source, load
 
 NOT_SETTINGS = ("classes", "seed")  # set by the game, not settings of a learner
 PATIENCE = 3600.0  # default time limit of a rival's program for a game, in seconds
-MOST_PATIENCE = 1e6  # eleven days. The longest possible timeout is about twice that: milliseconds in 31 bits
 TOO_LITTLE = "give it more with --rival-seconds, play fewer rounds, or leave it out"
 _LEARNED = "learned."  # prefix that keeps a learner's arrays apart from the curve
 _WARM_UP_ROUNDS = 1000  # reaches every branch of a learner; a few milliseconds
@@ -124,7 +123,7 @@ class LearnerPlayer(Player):
     """
 
     def __init__(self, learner: Learner) -> None:
-        self.spec_ = describe(learner)
+        self.spec_ = _describe(learner)
         self.full_information = type(learner).full_information
         self.takes_several_right = not self.full_information
         self.scales_rows = getattr(learner, "scale", None) is not None
@@ -148,22 +147,18 @@ class LearnerPlayer(Player):
 
     def play(self, X: Any, y: Integers, n_classes: int, seed: int, scratch: Path) -> PlayerTrace:
         """Play a stream with a fresh learner."""
-        self._warm_up(X, y, n_classes)
+        # A few rounds once per process, so that compile time is not counted; other code plays sparse rows.
+        kind = self.spec, isinstance(X, np.ndarray)
+        if kind not in _WARMED_UP:
+            _WARMED_UP.add(kind)
+            few = slice(min(len(y), _WARM_UP_ROUNDS))
+            play(build(self.spec).set_params(classes=n_classes), X[few], y[few], seed=0)
         # Given, not inferred: a short stream may lack a label.
         learner = build(self.spec).set_params(classes=n_classes)
         start = time.perf_counter()
         trace = play(learner, X, y, seed=seed)
         seconds = time.perf_counter() - start
         return PlayerTrace(trace.curve.mistakes, trace.updates, trace.uniform_guesses, learner.learned(), seconds)
-
-    def _warm_up(self, X: Any, y: Integers, n_classes: int) -> None:
-        """Play a few rounds once per process, so that compile time is not counted."""
-        # Sparse rows are played by other compiled code than dense ones.
-        kind = self.spec, isinstance(X, np.ndarray)
-        if kind not in _WARMED_UP:
-            _WARMED_UP.add(kind)
-            n = min(len(y), _WARM_UP_ROUNDS)
-            play(build(self.spec).set_params(classes=n_classes), X[:n], y[:n], seed=0)
 
 
 def player_from(spec: Spec) -> Player:
@@ -181,17 +176,25 @@ def player_from(spec: Spec) -> Player:
     return player
 
 
-def describe(learner: Learner) -> Spec:
+def _describe(learner: Learner) -> Spec:
     """Return a learner's class and settings."""
     cls = type(learner)
     name = cls.__name__ if getattr(learners, cls.__name__, None) is cls else import_path_of(cls)
     given = learner.get_params(deep=False)
-    return Spec(name, {setting: _as_json(value) for setting, value in given.items() if setting not in NOT_SETTINGS})
+    described: dict[str, JSON] = {
+        setting: typed_json.describe(value) for setting, value in given.items() if setting not in NOT_SETTINGS
+    }
+    return Spec(name, described)
 
 
 def build(spec: Spec) -> Learner:
-    """Return the learner that `describe` described."""
-    learner: Learner = _class_of(spec.name)(**{name: _from_json(value) for name, value in spec.settings.items()})
+    """Return the learner that `_describe` described."""
+    trusted = _EverythingTrusted()
+    settings = {
+        name: typed_json.restore(value, trusted) if isinstance(value, (dict, list)) else value
+        for name, value in spec.settings.items()
+    }
+    learner: Learner = _class_of(spec.name)(**settings)
     return learner
 
 
@@ -204,20 +207,6 @@ class _EverythingTrusted(typed_json.Trusted):
 
     def find(self, path: Any) -> Any:
         return find_by_import_path(str(path), "setting")
-
-
-def _as_json(value: Any) -> JSON:
-    if isinstance(value, (list, tuple)):
-        return [_as_json(item) for item in value]
-    # A spec holds infinity as it is.
-    described: JSON = value if isinstance(value, float) else typed_json.describe(value)
-    return described
-
-
-def _from_json(value: JSON) -> Any:
-    if isinstance(value, list):
-        return [_from_json(item) for item in value]
-    return typed_json.restore(value, _EverythingTrusted()) if isinstance(value, dict) else value
 
 
 def paths_in(value: JSON) -> Iterator[str]:
@@ -233,7 +222,7 @@ def paths_in(value: JSON) -> Iterator[str]:
 # The games of a comparison: which rows are played, in which order. This module is in the key of every stored game.
 
 
-def make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Any, Integers, int]:
+def _make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Any, Integers, int]:
     """Return the rows of one run in order, as they come and preprocessed, their labels, and the number of classes."""
     settings: dict[str, Any] = dict(stream.settings)
     if source.stream is not None:
@@ -248,9 +237,10 @@ def make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Any, Inte
     return raw, preprocess(raw, str(settings["preprocessing"]), bool(settings["unit_length"])), y, n_classes
 
 
-def play_batch(source: Source, keep_learned: bool, patience: float, batch: Batch) -> Iterator[Played]:
+def play_batch(keep_learned: bool, patience: float, batch: Batch) -> Iterator[Played]:
     """Make the rounds once and let every player play them; one that scales columns gets raw rows."""
-    raw, X, y, n_classes = make_rounds(batch.stream, source, batch.seed)
+    source: Source = batch.cells[0].source
+    raw, X, y, n_classes = _make_rounds(batch.stream, source, batch.seed)
     # A generator's `with` ends when the last cell is taken, or when the batch is given up.
     with batch_folder() as scratch:
         for cell in batch.cells:
@@ -261,15 +251,10 @@ def play_batch(source: Source, keep_learned: bool, patience: float, batch: Batch
             start = time.perf_counter()
             trace = player.play(raw if player.scales_rows else X, y, n_classes, cell.seed, scratch)
             seconds = time.perf_counter() - start if trace.seconds is None else float(trace.seconds)
-            _check_curve(trace.curve, len(y))
+            expected = len(default_checkpoints(len(y)))
+            if np.shape(trace.curve) != (expected,) or np.asarray(trace.curve).dtype.kind not in "iu":
+                raise ValueError(
+                    f"a player's curve must hold whole numbers, its mistakes after each of the {expected} rounds of "
+                    f"onebit.engine.loop.default_checkpoints({len(y)}); got shape {np.shape(trace.curve)}"
+                )
             yield Played(cell, trace.result(keep_learned), seconds if np.isfinite(seconds) else None)
-
-
-def _check_curve(curve: Any, n_rounds: int) -> None:
-    """Raise if a user's player has returned an invalid trace."""
-    expected = len(default_checkpoints(n_rounds))
-    if np.shape(curve) != (expected,) or np.asarray(curve).dtype.kind not in "iu":
-        raise ValueError(
-            f"a player's curve must hold whole numbers, its mistakes after each of the {expected} rounds of "
-            f"onebit.engine.loop.default_checkpoints({n_rounds}); got shape {np.shape(curve)}"
-        )

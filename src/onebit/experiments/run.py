@@ -22,6 +22,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
 from importlib.metadata import version
+from itertools import chain
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 from threadpoolctl import threadpool_limits
@@ -36,20 +37,19 @@ from onebit.inputs import check_integer
 
 _SLICE = 0.25  # seconds that a task plays, at least
 _GLANCE = 1.0  # seconds after which an executor is asked again how many workers it has
-_UNWINDING = 1.0  # upper bound on the seconds from an interrupt to the start of clean-up
 _MOST_DEATHS = 3  # a cell that ends so many workers will end the next one too
 _VERSION = "version"  # the setting with a rival's version; by default the installed one
 _WRAPPED = "scikit-learn"  # learners may wrap its classifiers
 # A worker takes some 200 MB: far more workers than cores would exhaust a machine, and are a typing error.
 _JOBS_PER_CORE, _JOBS_ANYWHERE = 4, 64
 
-
-PlayBatch: TypeAlias = Callable[[Batch], Iterator[Played]]
-"""A top-level function (or a `functools.partial` of one) that yields the batch's cells in their order.
-
-It may have a method ``only_for(batch)`` that returns the function for this one batch, without the data of others."""
-OnProgress: TypeAlias = Callable[[int, int], None]
+_PlayBatch: TypeAlias = Callable[[Batch], Iterator[Played]]
+"""A top-level function (or a `functools.partial` of one) that yields the batch's cells in their order."""
 _OnFailure: TypeAlias = Callable[[Cell, str], None]
+_Task: TypeAlias = tuple[tuple[Cell, ...], float]
+"""The cells of a batch that are still to be played, and the seconds that its next slice may take (0: one cell)."""
+_Slice: TypeAlias = tuple[list[bytes], str, str]
+"""What a task gives: the cells that were played, pickled, and why the one after them failed, with the traceback."""
 
 
 class CellError(RuntimeError):
@@ -76,9 +76,9 @@ class Executor(Protocol):
 def run(
     cells: Iterable[Cell],
     store_path: str | os.PathLike[str],
-    play_batch: PlayBatch,
+    play_batch: _PlayBatch,
     jobs: int | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
     on_failure: _OnFailure | None = None,
 ) -> None:
@@ -111,17 +111,21 @@ def run(
     n_jobs = check_jobs(jobs)
     wanted = {cell.key: cell for cell in cells}
     with Store(store_path) as store:
-        finished = _sound(store, wanted)
+        stored = store.look_up(wanted)
+        finished = {key for key, is_sound in stored.items() if is_sound}
+        if len(finished) < len(stored):
+            damaged = [wanted[key].label for key in stored if key not in finished]
+            others = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
+            message = f"{store.path}: {len(damaged)} of {len(stored)} stored results are damaged (wrong checksum)"
+            warnings.warn(f"{message} and will be played again: {damaged[0]}{others}", DamageWarning, stacklevel=2)
         todo = batches(cell for key, cell in wanted.items() if key not in finished)
         if on_progress is not None:
             on_progress(len(finished), len(wanted))
         if not todo:
             return
-        place: AbstractContextManager[Executor]
-        if executor is not None:
-            place = nullcontext(executor)
-        else:
-            place = InThisProcess() if n_jobs == 1 else LocalProcesses(n_jobs)
+        place: AbstractContextManager[Executor | None] = nullcontext(executor)
+        if executor is None and n_jobs > 1:
+            place = LocalProcesses(n_jobs)
         with _Signals() as signals, run_folder(), place as chosen:
             for cell, played in _Schedule(chosen, play_batch, todo, n_jobs, on_failure).results(signals):
                 if played is not None:
@@ -130,17 +134,6 @@ def run(
                 finished.add(cell.key)
                 if on_progress is not None:
                     on_progress(len(finished), len(wanted))
-
-
-def _sound(store: Store, wanted: dict[str, Cell]) -> set[str]:
-    """Return the keys that need not be played, and warn about damaged results."""
-    stored = store.look_up(wanted)
-    damaged = [wanted[key].label for key, is_sound in stored.items() if not is_sound]
-    if damaged:
-        others = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
-        message = f"{store.path}: {len(damaged)} of {len(stored)} stored results are damaged (wrong checksum)"
-        warnings.warn(f"{message} and will be played again: {damaged[0]}{others}", DamageWarning, stacklevel=3)
-    return {key for key, is_sound in stored.items() if is_sound}
 
 
 def check_jobs(jobs: int | None, name: str = "jobs") -> int:
@@ -156,29 +149,16 @@ def check_jobs(jobs: int | None, name: str = "jobs") -> int:
     return jobs
 
 
-class _Task(NamedTuple):
-    """The cells of a batch that are still to be played, and the seconds that its next slice may take (0: one cell)."""
-
-    cells: tuple[Cell, ...]
-    seconds: float = _SLICE
-
-
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM as an exception that, like KeyboardInterrupt, handlers of game errors do not catch."""
-
-
 class _Signals:
     """Defers Ctrl-C and SIGTERM, except within `allowed`: set-up, storing and clean-up are never left half done.
 
-    SIGTERM cleans up too, and ends the process afterwards. Handlers that others installed are left in place; in other
-    threads than the main one there is nothing to do, since Python delivers no signals there.
+    The first of them raises KeyboardInterrupt there; after SIGTERM the process ends when all is cleaned up. Handlers
+    that others installed are left in place; in other threads than the main one Python delivers no signals.
     """
 
     def __init__(self) -> None:
         self._is_allowed = False
-        self._raised: type[KeyboardInterrupt] | None = None
-        self._raised_at = -_UNWINDING
-        self._pending: int | None = None
+        self._received: int | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -190,58 +170,59 @@ class _Signals:
                 signal.signal(number, self._on_signal)
         return self
 
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+    def __exit__(self, *_error: object) -> None:
         for number in reversed(self._before):
             signal.signal(number, self._before[number])
-        if self._raised is None and self._pending is not None:
-            error = _kind_of(self._pending)()
-        if isinstance(error, _Terminated):
+        if self._received == signal.SIGTERM:
             raise SystemExit(128 + signal.SIGTERM) from None
-        if isinstance(error, KeyboardInterrupt):
-            raise error
+        self._raise_received()
 
     def _on_signal(self, number: int, _frame: object) -> None:
-        self._pending = number
-        self._raise_pending()
+        self._received = self._received or number
+        if self._is_allowed:
+            self._is_allowed = False  # another signal must not interrupt the clean-up
+            raise KeyboardInterrupt
 
-    def _raise_pending(self) -> None:
-        number, now = self._pending, time.monotonic()
-        # A second signal must not interrupt the clean-up of the first, but may pass where the first was swallowed.
-        if number is not None and self._is_allowed and now - self._raised_at >= _UNWINDING:
-            self._raised, self._raised_at, self._pending = _kind_of(number), now, None
-            raise self._raised
+    def _raise_received(self) -> None:
+        if self._received is not None:
+            raise KeyboardInterrupt from None
 
     @contextmanager
     def allowed(self) -> Iterator[None]:
         """Let the signals through."""
         self._is_allowed = True
         try:
-            self._raise_pending()
+            self._raise_received()
             yield
         finally:
             self._is_allowed = False
-        if self._raised is not None:  # and was swallowed by a player
-            raise self._raised
-
-
-def _kind_of(number: int) -> type[KeyboardInterrupt]:
-    return _Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        self._raise_received()  # a player may have swallowed it
 
 
 class _Schedule:
-    """Submits batches slice by slice, never more at once than there are workers, and yields every cell once."""
+    """Submits batches slice by slice, never more at once than there are workers, and yields every cell once.
+
+    Without an executor it plays in this process, while it waits: so Ctrl-C interrupts a game.
+    """
 
     def __init__(
-        self, executor: Executor, play_batch: PlayBatch, todo: list[Batch], n_jobs: int, on_failure: _OnFailure | None
+        self,
+        executor: Executor | None,
+        play_batch: _PlayBatch,
+        todo: list[Batch],
+        n_jobs: int,
+        on_failure: _OnFailure | None,
     ) -> None:
-        self._executor, self._play_batch, self._n_jobs, self._on_failure = executor, play_batch, n_jobs, on_failure
+        self._executor, self._play_batch, self._on_failure = executor, play_batch, on_failure
+        self._n_jobs = 1 if executor is None else n_jobs
         self._run = secrets.token_hex(8)
-        self._waiting = deque(_Task(batch.cells) for batch in todo)
-        self._playing: dict[Future[Slice], _Task] = {}
+        self._waiting: deque[_Task] = deque((batch.cells, _SLICE) for batch in todo)
+        self._playing: dict[Future[_Slice], _Task] = {}
+        self._play_here: Callable[[], _Slice] | None = None
         self._deaths: Counter[str] = Counter()
         self._error: CellError | None = None
 
-    def results(self, signals: "_Signals") -> Iterator[tuple[Cell, Played | None]]:
+    def results(self, signals: _Signals) -> Iterator[tuple[Cell, Played | None]]:
         """Yield cells with their results, None for one that failed; the first failure raises without `on_failure`."""
         arrived: list[tuple[Cell, Played | None]] = []
         try:
@@ -254,73 +235,70 @@ class _Schedule:
                 # Stored while the workers go on.
                 yield from arrived
                 with signals.allowed():
-                    done = self._wait()
+                    if self._play_here is not None:
+                        next(iter(self._playing)).set_result(self._play_here())
+                    elif not self._playing:
+                        time.sleep(_GLANCE / 20)
+                    done = wait(self._playing, _GLANCE, FIRST_COMPLETED).done
                 in_order = [future for future in self._playing if future in done]
                 arrived = [result for future in in_order for result in self._take(future)]
             yield from arrived
         finally:
+            _OPEN.close()
             for future in self._playing:
                 future.cancel()
         if self._error is not None:
             raise self._error
 
     def _submit(self, task: _Task) -> None:
-        batch = Batch(task.cells[0].stream, task.cells[0].seed, task.cells)
-        only_for: Callable[[Batch], PlayBatch] | None = getattr(self._play_batch, "only_for", None)
-        play = self._play_batch if only_for is None else only_for(batch)
-        is_here = isinstance(self._executor, (InThisProcess, LocalProcesses))
-        needs = None if is_here else needs_of(play, batch)
-        self._playing[self._executor.submit(_play_slice, self._run, needs, play, batch, task.seconds)] = task
+        cells, seconds = task
+        batch = Batch(cells[0].stream, cells[0].seed, cells)
+        is_here = self._executor is None or isinstance(self._executor, LocalProcesses)
+        needs = None if is_here else _needs_of(self._play_batch, batch)
+        play = partial(_play_slice, self._run, needs, self._play_batch, batch, seconds)
+        if self._executor is None:
+            self._play_here = play
+        self._playing[Future() if self._executor is None else self._executor.submit(play)] = task
 
-    def _wait(self) -> "set[Future[Slice]]":
-        if isinstance(self._executor, InThisProcess):
-            self._executor.play()
-        elif not self._playing:
-            time.sleep(_GLANCE / 20)
-        return wait(self._playing, _GLANCE, FIRST_COMPLETED).done
-
-    def _take(self, future: "Future[Slice]") -> Iterator[tuple[Cell, Played | None]]:
-        task = self._playing.pop(future)
+    def _take(self, future: "Future[_Slice]") -> Iterator[tuple[Cell, Played | None]]:
+        cells, seconds = self._playing.pop(future)
         try:
             played, reason, trace = future.result()
-            for cell, packed in zip(task.cells, played, strict=False):
-                yield cell, _unpacked(cell, packed)
-                task = task._replace(cells=task.cells[1:])
+            for packed in played:
+                yield cells[0], _unpacked(cells[0], packed)
+                cells = cells[1:]
             if reason:
-                cell, task = task.cells[0], task._replace(cells=task.cells[1:])
+                failed, cells = cells[0], cells[1:]
                 if self._on_failure is None:
-                    error = CellError(f"{cell.label} failed with {reason}")
-                    error.add_note(trace)
-                    raise error
-                self._on_failure(cell, reason)
-                yield cell, None
-            self._wait_again(task)
+                    self._error = CellError(f"{failed.label} failed with {reason}")
+                    self._error.add_note(trace)
+                    return
+                self._on_failure(failed, reason)
+                yield failed, None
         except CancelledError:
-            self._wait_again(task)
+            pass
         except BrokenExecutor as broken:
-            self._count_death(task, str(broken))
-        except CellError as failed:
-            self._error = failed
-        except Exception as other:
-            self._error = CellError(f"{task.cells[0].label} failed with {type(other).__name__}: {other}")
-
-    def _wait_again(self, task: _Task) -> None:
-        # First: a worker has its rounds ready.
-        if task.cells:
-            self._waiting.appendleft(task)
-
-    def _count_death(self, task: _Task, reason: str) -> None:
-        cell = task.cells[0]
-        # Of several cells it is not known which one it was: from now on they are played one by one.
-        self._deaths[cell.key] += task.seconds == 0 or len(task.cells) == 1
-        if self._deaths[cell.key] < _MOST_DEATHS:
-            warnings.warn(f"a worker died ({reason}); {cell.label} is played again", WorkerWarning, stacklevel=5)
-            self._wait_again(task._replace(seconds=0.0))
+            # Of several cells it is not known which one it was: from now on they are played one by one.
+            self._deaths[cells[0].key] += seconds == 0 or len(cells) == 1
+            seconds = 0.0
+            if self._deaths[cells[0].key] == _MOST_DEATHS:
+                self._error = CellError(
+                    f"{cells[0].label} was given up: {_MOST_DEATHS} workers died while playing it, the last time: "
+                    f"{broken}. Were they killed, out of memory, or is run() called by a script without "
+                    "`if __name__ == '__main__':`?"
+                )
+                return
+            message = f"a worker died ({broken}); {cells[0].label} is played again"
+            warnings.warn(message, WorkerWarning, stacklevel=4)
+        except CellError as error:
+            self._error = error
             return
-        self._error = CellError(
-            f"{cell.label} was given up: {_MOST_DEATHS} workers died while playing it, the last time: {reason}. "
-            "Were they killed, out of memory, or is run() called by a script without `if __name__ == '__main__':`?"
-        )
+        except Exception as other:
+            self._error = CellError(f"{cells[0].label} failed with {type(other).__name__}: {other}")
+            return
+        # First: a worker has its rounds ready.
+        if cells:
+            self._waiting.appendleft((cells, seconds))
 
 
 def _unpacked(cell: Cell, packed: bytes) -> Played:
@@ -338,7 +316,7 @@ class EnvironmentMismatchError(RuntimeError):
     """A worker has other code or other libraries than the process that writes the store."""
 
 
-class Needs(NamedTuple):
+class _Needs(NamedTuple):
     """What a worker must have."""
 
     modules: tuple[str, ...]  # whose code decides the games, with all that they import
@@ -347,28 +325,32 @@ class Needs(NamedTuple):
     """The environment of the process that writes the store: code, Python, libraries and rivals, with versions."""
 
 
-def needs_of(play_batch: Any, batch: Batch) -> Needs:
+def _needs_of(play_batch: Any, batch: Batch) -> _Needs:
     """Return what a worker must have to play a batch; users' own code is named in there by import path."""
     specs = {batch.stream, *(cell.player for cell in batch.cells)}
     named = {path.partition(":")[0] for spec in specs for path in paths_in([spec.name, dict(spec.settings)])}
     rivals = {spec.name: spec for spec in specs if _VERSION in spec.settings}
-    return _described(tuple(sorted(_modules_of(play_batch) | named)), tuple(rivals[name] for name in sorted(rivals)))
+    modules = tuple(sorted(_modules_of(play_batch) | named))
+    one_of_each = tuple(rivals[name] for name in sorted(rivals))
+    return _Needs(modules, one_of_each, _described(modules, one_of_each))
 
 
-def _described(modules: tuple[str, ...], rivals: tuple[Spec, ...]) -> Needs:
+def _described(modules: tuple[str, ...], rivals: tuple[Spec, ...]) -> tuple[str, ...]:
     for module in modules:
         importlib.import_module(module)
     # After the import: what was imported is what is on the disk now, or older, and then the two differ.
-    ours = code_version(reachable(*modules)).split(", ")
-    installed = (f"{rival.name} {_installed(rival)}" for rival in rivals)
-    return Needs(modules, rivals, (*ours, f"{_WRAPPED} {version(_WRAPPED)}", *installed))
+    described = [*code_version(reachable(*modules)).split(", "), f"{_WRAPPED} {version(_WRAPPED)}"]
+    for rival in rivals:
+        given = {setting: value for setting, value in rival.settings.items() if setting != _VERSION}
+        described.append(f"{rival.name} {player_from(Spec(rival.name, given)).spec.settings[_VERSION]}")
+    return tuple(described)
 
 
 @cache  # once in every process
-def check_environment(needs: Needs) -> None:
+def _check_environment(needs: _Needs) -> None:
     """Raise EnvironmentMismatchError unless this process has all that is needed."""
     try:
-        here = _described(needs.modules, needs.rivals).described
+        here = _described(needs.modules, needs.rivals)
     except (Exception, SystemExit) as error:
         raise EnvironmentMismatchError(f"{type(error).__name__}: {error}") from error
     differing = [(own, needed) for own, needed in zip(here, needs.described, strict=True) if own != needed]
@@ -386,41 +368,6 @@ def _modules_of(play_batch: Any) -> set[str]:
     return {import_path_of(play_batch).partition(":")[0]}
 
 
-def _installed(rival: Spec) -> str:
-    given = {setting: value for setting, value in rival.settings.items() if setting != _VERSION}
-    return str(player_from(Spec(rival.name, given)).spec.settings[_VERSION])
-
-
-class InThisProcess:
-    """An executor that plays in this process, while the result is waited for: so Ctrl-C interrupts a game."""
-
-    n_workers = 1
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> "Future[Any]":
-        """Remember what to call."""
-        self._future: Future[Any] = Future()
-        self._call = partial(function, *arguments)
-        return self._future
-
-    def play(self) -> None:
-        """Call it."""
-        self._future.set_result(self._call())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        _OPEN.close()
-
-
-class Slice(NamedTuple):
-    """What a task gives: the cells that were played, pickled, and why the one after them failed, with the traceback."""
-
-    played: list[bytes]
-    failure: str = ""
-    traceback: str = ""
-
-
 class _OpenBatch(threading.local):
     """The batch that this thread is in the middle of: its rounds need not be made again for the next slice."""
 
@@ -434,20 +381,31 @@ class _OpenBatch(threading.local):
 _OPEN = _OpenBatch()
 
 
-def _play_slice(run: str, needs: Needs | None, play_batch: PlayBatch, batch: Batch, seconds: float) -> Slice:
+def _play_slice(run: str, needs: _Needs | None, play_batch: _PlayBatch, batch: Batch, seconds: float) -> _Slice:
     """Play cells of a batch, in order, until so many seconds have passed, one fails, or none is left."""
     if needs is not None:
-        check_environment(needs)
+        _check_environment(needs)
     if _OPEN.key != (run, *(cell.key for cell in batch.cells)):
         _OPEN.close()
-        _OPEN.results = _started_late(play_batch, batch)
+        # Called at the first `next`, so that errors of the call itself come from there.
+        _OPEN.results = chain.from_iterable(map(play_batch, [batch]))
     played: list[bytes] = []
     start = time.monotonic()
     try:
         # One thread: sums in another order round differently.
         with threadpool_limits(limits=1):
             for cell in batch.cells:
-                played.append(_play_next(cell, _OPEN.results))
+                result = next(_OPEN.results, None)
+                if result is None:
+                    raise ValueError("play_batch ended before it")
+                if result.cell.key != cell.key:
+                    raise ValueError(f"play_batch must keep the order of its cells, but yielded {result.cell.label}")
+                if not isinstance(result.result, Result):
+                    raise TypeError(f"play_batch must yield a Result, but yielded {result.result!r}")
+                try:
+                    played.append(pickle.dumps(result))
+                except Exception as error:
+                    raise TypeError(f"its result cannot be sent back: {error}") from error
                 if time.monotonic() - start >= seconds:
                     break
             left = batch.cells[len(played) :]
@@ -457,26 +415,6 @@ def _play_slice(run: str, needs: Needs | None, play_batch: PlayBatch, batch: Bat
     except (Exception, SystemExit) as error:
         _OPEN.close()
         # After the last cell it is that cell's failure.
-        reason = f"{type(error).__name__}: {error}"
-        return Slice(played[: len(batch.cells) - 1], reason, traceback.format_exc())
+        return played[: len(batch.cells) - 1], f"{type(error).__name__}: {error}", traceback.format_exc()
     _OPEN.key = (run, *(cell.key for cell in left))
-    return Slice(played)
-
-
-def _started_late(play_batch: PlayBatch, batch: Batch) -> Iterator[Played]:
-    """Call play_batch at the first ``next``, so that errors of the call itself come from there."""
-    yield from play_batch(batch)
-
-
-def _play_next(cell: Cell, results: Iterator[Played]) -> bytes:
-    played = next(results, None)
-    if played is None:
-        raise ValueError("play_batch ended before it")
-    if played.cell.key != cell.key:
-        raise ValueError(f"play_batch must keep the order of its cells, but yielded {played.cell.label}")
-    if not isinstance(played.result, Result):
-        raise TypeError(f"play_batch must yield a Result, but yielded {played.result!r}")
-    try:
-        return pickle.dumps(played)
-    except Exception as error:
-        raise TypeError(f"its result cannot be sent back: {error}") from error
+    return played, "", ""

@@ -19,32 +19,28 @@ A. Benavoli, G. Corani, F. Mangili (2016). Should we really use post-hoc tests b
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
+from scipy import stats
 
 from onebit.experiments.comparison import Outcome
 from onebit.experiments.entries import Entry
 from onebit.inputs import Floats, Integers
 
 LEVEL = 0.05  # customary; Holm's method keeps it for the whole table
-WIN, TIE, LOSS = "win", "tie", "loss"
 TOO_FEW_RUNS = "too few runs"  # the verdict where no outcome of so many runs could be significant
 _EXACT = 200  # data sets: the exact distribution takes milliseconds
 _PERMUTATIONS = 9999  # the smallest p is 0.0001: far below any usual level
 _AT_ONCE = 1_000_000  # ranks permuted at a time: some megabytes
 
-# scipy.stats is imported in functions: it takes half a second, and is seldom needed.
 
-
-def paired_ps(first: Integers, second: Integers) -> Floats:
+def _paired_ps(first: Integers, second: Integers) -> Floats:
     """Return the two-sided p of the sign test for every row of mistakes, run by run; equal runs are left out."""
-    from scipy.stats import binom
-
     fewer, more = (first < second).sum(axis=1), (first > second).sum(axis=1)
-    ps: Floats = np.minimum(1.0, 2.0 * binom.cdf(np.minimum(fewer, more), fewer + more, 0.5))
+    ps: Floats = np.minimum(1.0, 2.0 * stats.binom.cdf(np.minimum(fewer, more), fewer + more, 0.5))
     return ps
 
 
@@ -54,7 +50,7 @@ def signs_to_decide(n_tests: int, level: float = LEVEL) -> int:
     return next(n for n in range(1, 1000) if 2.0 * 0.5**n * n_tests < level)
 
 
-def holm(ps: Sequence[float | None]) -> list[float | None]:
+def _holm(ps: Sequence[float | None]) -> list[float | None]:
     """Return p-values adjusted by Holm's method, those below the level stand together; None is no test."""
     tested = sorted((p, at) for at, p in enumerate(ps) if p is not None)
     adjusted: list[float | None] = [None] * len(ps)
@@ -65,7 +61,7 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def signed_rank_p(differences: Sequence[float]) -> float | None:
+def _signed_rank_p(differences: Sequence[float]) -> float | None:
     """Return the two-sided p of Wilcoxon's signed-rank test across data sets, or None for a single one.
 
     Sets without a difference are left out, equal differences share the mean of their ranks. Up to 200 sets the p is
@@ -73,13 +69,11 @@ def signed_rank_p(differences: Sequence[float]) -> float | None:
     """
     if len(differences) < 2:
         return None
-    from scipy.stats import rankdata, wilcoxon
-
     moved = np.array([each for each in differences if each != 0.0])
     if len(moved) > _EXACT:
-        return float(wilcoxon(moved, method="approx").pvalue)
+        return float(stats.wilcoxon(moved, method="approx").pvalue)
     # Twice the ranks: whole numbers, also of ties. Sizes that differ in rounding alone are the same.
-    ranks = np.rint(2.0 * rankdata(np.round(np.abs(moved), 12))).astype(np.int64)
+    ranks = np.rint(2.0 * stats.rankdata(np.round(np.abs(moved), 12))).astype(np.int64)
     chances = np.zeros(int(ranks.sum()) + 1)
     chances[0] = 1.0
     for each in ranks.tolist():
@@ -90,20 +84,18 @@ def signed_rank_p(differences: Sequence[float]) -> float | None:
     return min(1.0, 2.0 * float(chances[: min(gained, len(chances) - 1 - gained) + 1].sum()))
 
 
-def verdict_of(first: Integers, second: Integers, p: float | None, needed: int = 0) -> str:
+def _verdict_of(first: Integers, second: Integers, p: float | None, needed: int = 0) -> str:
     """Return "win" if the first makes fewer mistakes than the second in significantly more of the runs, and on average.
 
     It is "loss" the other way round, and "tie" if the difference is not significant, or the number of runs won and the
     mean disagree; "too few runs" where there are fewer than needed, and empty without a p.
     """
-    if p is None:
-        return ""
-    if len(first) < needed:
-        return TOO_FEW_RUNS
+    if p is None or len(first) < needed:
+        return "" if p is None else TOO_FEW_RUNS
     runs_won, mistakes_saved = int(np.sign(second - first).sum()), int((second - first).sum())
     if p >= LEVEL or runs_won * mistakes_saved <= 0:
-        return TIE
-    return WIN if runs_won > 0 else LOSS
+        return "tie"
+    return "win" if runs_won > 0 else "loss"
 
 
 @dataclass(frozen=True)
@@ -115,7 +107,7 @@ class ComparisonRow:
     p: float | None
     """p of the paired test against the baseline; None for the baseline, with full information, or for a single run."""
     p_adjusted: float | None  # after Holm's correction over the whole table
-    verdict: str  # for this entry against the baseline, as of `verdict_of`
+    verdict: str  # for this entry against the baseline, as of `_verdict_of`
 
 
 def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
@@ -125,24 +117,32 @@ def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
         titles = list(dict.fromkeys(outcome.entry.title for outcome in outcomes))
         raise ValueError(f"the baseline {baseline!r} does not play; those that do: {', '.join(titles)}")
     floors: dict[str, float] = {}
-    for outcome in outcomes:
+    pairs: dict[int, tuple[Outcome, Outcome]] = {}
+    for at, outcome in enumerate(outcomes):
         if outcome.entry.full_information:
             floors.setdefault(outcome.dataset, outcome.mean)
-    ps = [_p(outcome, of_baseline[outcome.dataset]) for outcome in outcomes]
-    needed = signs_to_decide(sum(p is not None for p in ps))
+        other = of_baseline[outcome.dataset]
+        has_label = outcome.entry.full_information or other.entry.full_information
+        if outcome is not other and not has_label and len(outcome.final) > 1:
+            pairs[at] = outcome, other
+    tested = dict(zip(pairs, _tested(list(pairs.values())), strict=True))
     rows = []
-    for outcome, p, p_adjusted in zip(outcomes, ps, holm(ps), strict=True):
+    for at, outcome in enumerate(outcomes):
         floor = floors.get(outcome.dataset)
-        verdict = verdict_of(outcome.final, of_baseline[outcome.dataset].final, p_adjusted, needed)
-        rows.append(ComparisonRow(outcome, outcome.mean / floor if floor else None, p, p_adjusted, verdict))
+        rows.append(ComparisonRow(outcome, outcome.mean / floor if floor else None, *tested.get(at, (None, None, ""))))
     return rows
 
 
-def _p(outcome: Outcome, baseline: Outcome) -> float | None:
-    has_label = outcome.entry.full_information or baseline.entry.full_information
-    if outcome is baseline or has_label or len(outcome.final) < 2:
-        return None
-    return float(paired_ps(outcome.final[None], baseline.final[None])[0])
+def _tested(pairs: Sequence[tuple[Outcome, Outcome]]) -> list[tuple[float, float | None, str]]:
+    """Return p of the paired test of every pair, p after Holm's correction over all, and the verdict on the first."""
+    if not pairs:
+        return []
+    firsts, seconds = (np.stack([pair[side].final for pair in pairs]) for side in (0, 1))
+    ps, needed = _paired_ps(firsts, seconds).tolist(), signs_to_decide(len(pairs))
+    found = []
+    for first, second, p, adjusted in zip(firsts, seconds, ps, _holm(ps), strict=True):
+        found.append((p, adjusted, _verdict_of(first, second, adjusted, needed)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -166,16 +166,15 @@ def tally(rows: Sequence[ComparisonRow], baseline: str) -> list[Tally]:
         if row.verdict:
             compared.setdefault(row.outcome.entry.title, []).append(row)
     logs = [[_log_ratio(row.outcome.mean, means[row.outcome.dataset]) for row in mine] for mine in compared.values()]
-    adjusted = holm([signed_rank_p(each) for each in logs])
+    adjusted = _holm([_signed_rank_p(each) for each in logs])
     return [
-        _tallied(title, [row.verdict for row in mine], differences, p)
+        Tally(title, *_counted([row.verdict for row in mine]), _geometric_mean(differences), p)
         for (title, mine), differences, p in zip(compared.items(), logs, adjusted, strict=True)
     ]
 
 
-def _tallied(title: str, verdicts: Sequence[str], logs: Sequence[float], p: float | None) -> Tally:
-    wins, ties, losses = (verdicts.count(verdict) for verdict in (WIN, TIE, LOSS))
-    return Tally(title, wins, ties, losses, _geometric_mean(logs), p)
+def _counted(verdicts: Sequence[str]) -> tuple[int, int, int]:
+    return verdicts.count("win"), verdicts.count("tie"), verdicts.count("loss")
 
 
 def _log_ratio(first: float, second: float) -> float:
@@ -184,14 +183,13 @@ def _log_ratio(first: float, second: float) -> float:
     return math.log(ratio) if ratio else -math.inf
 
 
-def _geometric_mean(logs: Iterable[float]) -> float:
+def _geometric_mean(logs: Sequence[float]) -> float:
     """Return the geometric mean of numbers whose logarithms are given; NaN of none."""
-    listed = list(logs)
-    return math.exp(float(np.mean(listed))) if listed else math.nan
+    return math.exp(float(np.mean(logs))) if logs else math.nan
 
 
 @dataclass(frozen=True)
-class Friedman:
+class _Friedman:
     """Friedman's test of the ranks of k learners on n sets."""
 
     chi2: float
@@ -201,54 +199,43 @@ class Friedman:
     p: float  # by permutations: the one that decides
 
 
-def rank(means: Floats) -> Floats:
+def _rank(means: Floats) -> Floats:
     """Return the rank of every learner (column) on every set (row); infinity is last, and equal ones share."""
-    from scipy.stats import rankdata
-
-    ranks: Floats = rankdata(means, axis=1)
+    ranks: Floats = stats.rankdata(means, axis=1)
     return ranks
 
 
-def friedman(ranks: Floats) -> Friedman:
+def _friedman(ranks: Floats) -> _Friedman:
     """Return Friedman's test of ranks: a row per set, a column per learner, two or more of each."""
-    from scipy.stats import chi2, f
-
     n, k = ranks.shape
     # With ties the ranks of a set spread less than 1 … k do, and sums are measured by the spread there is.
     spread = float(((ranks - (k + 1) / 2) ** 2).sum()) / (n * (k - 1))
     away = float(((ranks.sum(axis=0) - n * (k + 1) / 2) ** 2).sum())
     if spread == 0.0:
-        return Friedman(0.0, 1.0, 0.0, 1.0, 1.0)
+        return _Friedman(0.0, 1.0, 0.0, 1.0, 1.0)
     statistic = away / (n * spread)
     rest = n * (k - 1) - statistic
     ratio = (n - 1) * statistic / rest if rest > 1e-9 else math.inf
-    p_f = float(f.sf(ratio, k - 1, (k - 1) * (n - 1)))
-    return Friedman(statistic, float(chi2.sf(statistic, k - 1)), ratio, p_f, _permutation_p(ranks, away))
-
-
-def _permutation_p(ranks: Floats, away: float) -> float:
-    """Return how often permuted ranks are as far from even; always with the same seed."""
-    generator = np.random.default_rng(0)
-    n, k = ranks.shape
-    as_far, left = 1, _PERMUTATIONS
+    p_f = float(stats.f.sf(ratio, k - 1, (k - 1) * (n - 1)))
+    # How often permuted ranks are as far from even; always with the same seed.
+    generator, as_far, left = np.random.default_rng(0), 1, _PERMUTATIONS
     while left:
         some = min(left, max(1, _AT_ONCE // ranks.size))
         dealt = generator.permuted(np.broadcast_to(ranks, (some, n, k)), axis=2).sum(axis=1)
         # Ranks are halves of whole numbers: no rounding below the 1e-9.
         as_far += int(np.count_nonzero(((dealt - n * (k + 1) / 2) ** 2).sum(axis=1) >= away - 1e-9))
         left -= some
-    return as_far / (_PERMUTATIONS + 1)
+    p_chi2 = float(stats.chi2.sf(statistic, k - 1))
+    return _Friedman(statistic, p_chi2, ratio, p_f, as_far / (_PERMUTATIONS + 1))
 
 
-def critical_difference(n_learners: int, n_sets: int, level: float = LEVEL) -> float:
+def _critical_difference(n_learners: int, n_sets: int, level: float = LEVEL) -> float:
     """Return Nemenyi's: mean ranks of any two that are at least so far apart differ."""
-    from scipy.stats import studentized_range
-
-    q = float(studentized_range.isf(level, n_learners, math.inf)) / math.sqrt(2.0)
+    q = float(stats.studentized_range.isf(level, n_learners, math.inf)) / math.sqrt(2.0)
     return q * math.sqrt(n_learners * (n_learners + 1) / (6.0 * n_sets))
 
 
-def groups_within(mean_ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
+def _groups_within(mean_ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
     """Return the largest groups of increasing mean ranks that are nearer than the difference: first and last place."""
     found: list[tuple[int, int]] = []
     for first, low in enumerate(mean_ranks):
@@ -291,7 +278,7 @@ class Standings:
     ranks: Mapping[tuple[str, str], float]  # by data set and title
     finished: frozenset[tuple[str, str]]  # which learners finished each data set, as above; ranked or not
     pairs: Mapping[tuple[str, str], Tally]  # the first of two titles against the second, both ways
-    friedman: Friedman | None  # None where there are fewer than two sets or two learners
+    friedman: _Friedman | None  # None where there are fewer than two sets or two learners
     critical_difference: float  # Nemenyi's; NaN where there is no Friedman test
     groups: tuple[tuple[int, int], ...]
     """Groups of learners without significant differences: first and last place of each, of two or more."""
@@ -319,21 +306,18 @@ def standings(outcomes: Sequence[Outcome]) -> Standings:
     finals = {pair: outcome.mean for pair, outcome in of.items()}
     means = np.array([[finals.get((name, entry.title), math.inf) for entry in playing] for name in datasets])
     n_sets, k = means.shape
-    ranks = rank(means) if k else means
+    ranks = _rank(means) if k else means
     common, best = np.isfinite(means).all(axis=1), means.min(axis=1, initial=math.inf)
     pairs = _pairs(of, datasets, {entry.title: means[:, i].tolist() for i, entry in enumerate(playing)})
 
     def standing(entry: Entry) -> Standing:
-        mine = [
-            (of[name, entry.title], least)
-            for name, least in zip(datasets, best, strict=True)
-            if (name, entry.title) in of
-        ]
+        found = [(of.get((name, entry.title)), least) for name, least in zip(datasets, best, strict=True)]
+        mine = [(outcome, least) for outcome, least in found if outcome is not None]
         return Standing(
             entry,
-            relative=_geometric_mean(_log_ratio(outcome.mean, least) for outcome, least in mine),
+            relative=_geometric_mean([_log_ratio(outcome.mean, least) for outcome, least in mine]),
             explored=float(np.mean([outcome.exploration for outcome, _ in mine])),
-            microseconds=_geometric_mean(math.log(outcome.microseconds_per_round) for outcome, _ in mine),
+            microseconds=_geometric_mean([math.log(outcome.microseconds_per_round) for outcome, _ in mine]),
             finished=len(mine),
         )
 
@@ -351,8 +335,8 @@ def standings(outcomes: Sequence[Outcome]) -> Standings:
 
     placed = sorted(map(with_ranks, range(k), playing), key=lambda row: (row.mean_rank, row.relative))
     ranked = tuple(replace(row, number=place) for place, row in enumerate(placed, start=1))
-    test = friedman(ranks) if min(n_sets, k) > 1 else None
-    difference = math.nan if test is None else critical_difference(k, n_sets)
+    test = _friedman(ranks) if min(n_sets, k) > 1 else None
+    difference = math.nan if test is None else _critical_difference(k, n_sets)
     differ = test is not None and test.p < LEVEL
     return Standings(
         datasets,
@@ -363,7 +347,7 @@ def standings(outcomes: Sequence[Outcome]) -> Standings:
         pairs,
         test,
         difference,
-        tuple(groups_within([row.mean_rank for row in ranked], difference if differ else math.inf)),
+        tuple(_groups_within([row.mean_rank for row in ranked], difference if differ else math.inf)),
         len(outcomes[0].final),
         # Pairs of ranked learners that have both finished a set, all sets together.
         sum(math.comb(int(n), 2) for n in np.isfinite(means).sum(axis=1)),
@@ -373,42 +357,32 @@ def standings(outcomes: Sequence[Outcome]) -> Standings:
 def _pairs(
     of: Mapping[tuple[str, str], Outcome], datasets: Sequence[str], means: Mapping[str, Sequence[float]]
 ) -> dict[tuple[str, str], Tally]:
-    """Return every pair of learners that are ranked, with their mean mistakes set by set, both ways."""
-    verdicts = _verdicts(of, datasets, list(means))
-    logs = {pair: list(map(_log_ratio, means[pair[0]], means[pair[1]])) for pair in verdicts}
-    adjusted = holm([signed_rank_p(_differences(each)) for each in logs.values()])
-    found: dict[tuple[str, str], Tally] = {}
-    for ((first, second), listed), p in zip(logs.items(), adjusted, strict=True):
-        pair = _tallied(first, verdicts[first, second], [each for each in listed if math.isfinite(each)], p)
-        found[first, second] = pair
-        found[second, first] = Tally(second, pair.losses, pair.ties, pair.wins, 1.0 / pair.ratio, p)
-    return found
+    """Return every pair of learners that are ranked, with their mean mistakes set by set, both ways.
 
-
-def _differences(logs: Sequence[float]) -> list[float]:
-    """Return differences for a test: a set that only one finished counts most, one that none finished not at all."""
-    beyond = 1.0 + max((abs(each) for each in logs if math.isfinite(each)), default=0.0)
-    return [0.0 if math.isnan(each) else min(max(each, -beyond), beyond) for each in logs]
-
-
-def _verdicts(
-    of: Mapping[tuple[str, str], Outcome], datasets: Sequence[str], titles: Sequence[str]
-) -> dict[tuple[str, str], list[str]]:
-    """Return the verdict on the first of every pair, set by set; tests are corrected over all pairs on all sets."""
-    found: dict[tuple[str, str], list[str]] = {pair: [] for pair in combinations(titles, 2)}
-    tested: list[tuple[str, tuple[str, str]]] = []
-    ps: list[float] = []
+    The tests on single sets are corrected over all pairs on all sets.
+    """
+    verdicts: dict[tuple[str, str], list[str]] = {pair: [] for pair in combinations(means, 2)}
+    both: list[tuple[Outcome, Outcome]] = []
     for name in datasets:
-        played = [title for title in titles if (name, title) in of]
-        both = list(combinations(played, 2))
-        if both:
-            firsts, seconds = (np.stack([of[name, pair[side]].final for pair in both]) for side in (0, 1))
-            ps += paired_ps(firsts, seconds).tolist()
-            tested += [(name, pair) for pair in both]
-        for first, second in found.keys() - set(both):
-            given = {(True, False): WIN, (False, True): LOSS, (False, False): TIE}
-            found[first, second].append(given[first in played, second in played])
-    needed = signs_to_decide(len(tested))
-    for (name, (first, second)), p in zip(tested, holm(ps), strict=True):
-        found[first, second].append(verdict_of(of[name, first].final, of[name, second].final, p, needed))
+        for first, second in verdicts:
+            played = of.get((name, first)), of.get((name, second))
+            if played[0] is not None and played[1] is not None:
+                both.append((played[0], played[1]))
+            else:
+                untested = "tie" if played[0] is played[1] else "loss" if played[0] is None else "win"
+                verdicts[first, second].append(untested)
+    for (one, other), (_, _, verdict) in zip(both, _tested(both), strict=True):
+        verdicts[one.entry.title, other.entry.title].append(verdict)
+    logs = {pair: list(map(_log_ratio, means[pair[0]], means[pair[1]])) for pair in verdicts}
+    across = []
+    for listed in logs.values():
+        # A set that only one finished counts most, one that none finished not at all.
+        beyond = 1.0 + max((abs(each) for each in listed if math.isfinite(each)), default=0.0)
+        across.append(_signed_rank_p([0.0 if math.isnan(each) else min(max(each, -beyond), beyond) for each in listed]))
+    found: dict[tuple[str, str], Tally] = {}
+    for ((first, second), listed), p in zip(logs.items(), _holm(across), strict=True):
+        wins, ties, losses = _counted(verdicts[first, second])
+        ratio = _geometric_mean([each for each in listed if math.isfinite(each)])
+        found[first, second] = Tally(first, wins, ties, losses, ratio, p)
+        found[second, first] = Tally(second, losses, ties, wins, 1.0 / ratio, p)
     return found

@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -31,9 +31,9 @@ from onebit.sqlite_file import (
     value_of,
 )
 
-APPLICATION_ID = 0x31424954  # "1BIT": marks a SQLite file as ours
-FORMAT_VERSION = 1
-BUSY_SECONDS = 60.0  # a commit takes milliseconds: a longer wait means that another process hangs
+_APPLICATION_ID = 0x31424954  # "1BIT": marks a SQLite file as ours
+_FORMAT_VERSION = 1
+_BUSY_SECONDS = 60.0  # a commit takes milliseconds: a longer wait means that another process hangs
 
 _REMEDY = "Move it away or choose another --out."
 _ROW_OVERHEAD = 1000  # bytes of a row beside what is in it; in truth some hundred
@@ -85,18 +85,12 @@ class MissingResultError(KeyError):
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The result of one cell. Two results are equal when all their bits are.
-
-    Parameters
-    ----------
-    numbers : dict of str to int or float
-        Plain numbers: mistakes, updates. No times: a result is the same whenever it is played.
-    arrays : dict of str to ndarray
-        Curves and the like, of any dtype but object.
-    """
+    """The result of one cell. Two results are equal when all their bits are."""
 
     numbers: dict[str, int | float] = field(default_factory=dict)
+    """Plain numbers: mistakes, updates. No times: a result is the same whenever it is played."""
     arrays: dict[str, np.ndarray[Any, np.dtype[Any]]] = field(default_factory=dict)
+    """Curves and the like, of any dtype but object."""
 
     def __post_init__(self) -> None:
         for name, number in self.numbers.items():
@@ -147,19 +141,27 @@ class Store:
         if not self.path.parent.is_dir():
             raise StoreError(f"{path}: there is no folder {self.path.parent}. Create it first or choose another --out.")
         try:
-            foreign = foreign_content(self.path, APPLICATION_ID, FORMAT_VERSION)
+            foreign = foreign_content(self.path, _APPLICATION_ID, _FORMAT_VERSION)
         except OSError as error:
             raise StoreError(f"{path}: cannot be read ({error.strerror}). {_REMEDY}") from error
         if foreign:
             raise StoreError(f"{path}: found {foreign}. {_REMEDY}")
-        with self._explaining():
-            self._connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
-        try:
-            with self._explaining():
-                self._begin()
-        except BaseException:
-            self._connection.close()
-            raise
+        with self._explaining(), ExitStack() as opened:
+            self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+            opened.callback(self._connection.close)
+            # Twice: SQLite also reports damage after a single failed read.
+            if damage_of(self._connection, self.path) and damage_of(self._connection, self.path):
+                self._rebuild_alone()
+            # A rollback journal and not a write-ahead log: the store stays one file that can be copied, works on
+            # network folders, and with EXTRA a committed row survives kill -9 and power loss; a commit takes ms.
+            self._connection.execute("PRAGMA synchronous = EXTRA")
+            if value_of(self._connection, "PRAGMA application_id") == 0:
+                with transaction(self._connection):
+                    # Another process may have been faster.
+                    if value_of(self._connection, "PRAGMA application_id") == 0:
+                        create_tables(self._connection, _SCHEMA, _APPLICATION_ID, _FORMAT_VERSION)
+            self._row("")  # fails when the table is not there
+            opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -182,16 +184,9 @@ class Store:
         return {key for key, is_sound in self.look_up(keys).items() if is_sound}
 
     def put(self, cell: Cell, result: Result, seconds: float | None = None) -> None:
-        """Keep the result of a cell; when this returns, it survives a kill.
+        """Keep the result of a cell, and how many seconds it took; when this returns, it survives a kill.
 
-        Parameters
-        ----------
-        cell : Cell
-            What was played.
-        result : Result
-            What it gave. Putting the same result again changes nothing; a different one is an error.
-        seconds : float, optional
-            How long it took. The first time stays, so that playing a cell again changes nothing.
+        Putting the same result again changes nothing, and the first time stays; a different result is an error.
         """
         texts = cell.key, cell.canonical, _pack_numbers(result.numbers)
         row = _with_checksum(*(text.encode() for text in texts), _pack_arrays(result.arrays))
@@ -226,7 +221,10 @@ class Store:
                 f"{self.path}: the result of {cell.label} is damaged (wrong checksum). Run again: it is played anew."
             )
         _, _, numbers, arrays, _ = row
-        return Result(json.loads(numbers), _unpack_arrays(arrays))
+        buffer = io.BytesIO(arrays)
+        names = json.loads(buffer.readline())
+        unpacked = {name: np.lib.format.read_array(buffer, allow_pickle=False) for name in names}
+        return Result(json.loads(numbers), unpacked)
 
     def seconds(self, cell: Cell) -> float | None:
         """Return how long a cell took when it was played first, or None if that was not measured."""
@@ -234,28 +232,13 @@ class Store:
             row = self._connection.execute(f"SELECT {_SECONDS} FROM timings WHERE key = ?", (cell.key,)).fetchone()
         return None if row is None else row[0]
 
-    def _begin(self) -> None:
-        # Twice: SQLite also reports damage after a single failed read.
-        if damage_of(self._connection, self.path) and damage_of(self._connection, self.path):
-            self._rebuild_alone()
-        # A rollback journal and not a write-ahead log: the store stays one file that can be copied, works on network
-        # folders, and with EXTRA a committed row survives kill -9 and power loss; a cell takes seconds, a commit ms.
-        self._connection.execute("PRAGMA synchronous = EXTRA")
-        if value_of(self._connection, "PRAGMA application_id") == 0:
-            with transaction(self._connection):
-                # Another process may have been faster.
-                if value_of(self._connection, "PRAGMA application_id") == 0:
-                    create_tables(self._connection, _SCHEMA, APPLICATION_ID, FORMAT_VERSION)
-        self._row("")  # fails when the table is not there
-
     def _rebuild_alone(self) -> None:
         """Rebuild the file unless another process has done so: what was added since would be lost."""
         lock = self.path.with_name(f"{self.path.name}.rebuilding")
         try:
             with claimed(lock):
                 try:
-                    problem = damage_of(self._connection, self.path)
-                    if problem is not None:
+                    if problem := damage_of(self._connection, self.path):
                         self._rebuild(problem)
                 finally:
                     lock.unlink(missing_ok=True)
@@ -274,19 +257,16 @@ class Store:
             raise StoreError(f"{self.path}: the file is damaged ({problem}), no result in it can be read. {_REMEDY}")
         copy = _copy_aside(self.path)
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-            create_tables(fresh, _SCHEMA, APPLICATION_ID, FORMAT_VERSION)
+            create_tables(fresh, _SCHEMA, _APPLICATION_ID, _FORMAT_VERSION)
             fresh.executemany(_INSERT, sound.values())
             times = {key: seconds for key, seconds in timings if key in sound and seconds is not None}
             fresh.executemany("INSERT INTO timings VALUES (CAST(? AS TEXT), ?)", times.items())
             # In one transaction, under SQLite's lock: processes that have the file open continue with the new one.
             fresh.backup(self._connection)
         self._connection.execute("PRAGMA writable_schema = OFF")
-        warnings.warn(
-            f"{self.path}: the file was damaged ({problem}). It was rebuilt from the {len(sound)} results in it that "
-            f"are sound; the damaged file is kept as {copy.name}",
-            DamageWarning,
-            stacklevel=5,
-        )
+        message = f"It was rebuilt from the {len(sound)} results in it that are sound; the damaged file is kept as"
+        message = f"{self.path}: the file was damaged ({problem}). {message} {copy.name}"
+        warnings.warn(message, DamageWarning, stacklevel=5)
 
     def _row(self, key: str) -> _Row | None:
         row: _Row | None = self._connection.execute(f"SELECT {_COLUMNS} FROM results WHERE key = ?", (key,)).fetchone()
@@ -307,41 +287,36 @@ def _readable(connection: sqlite3.Connection, table: str, columns: str) -> list[
     ids: set[int] = set()
     for way in ("NOT INDEXED ORDER BY rowid", f"INDEXED BY sqlite_autoindex_{table}_1 ORDER BY key"):
         for direction in ("ASC", "DESC"):
-            with _passing_over_damage():
-                for (found,) in connection.execute(f"SELECT rowid FROM {table} {way} {direction}"):
-                    # Neighbours too: Python withholds the row before an unreadable one.
-                    ids.update((found - 1, found, found + 1))
+            for (found,) in _until_damage(connection, f"SELECT rowid FROM {table} {way} {direction}"):
+                # Neighbours too: Python withholds the row before an unreadable one.
+                ids.update((found - 1, found, found + 1))
     rows: list[Any] = []
     for number in sorted(number for number in ids if abs(number) < 2**63):
-        with _passing_over_damage():
-            rows += connection.execute(f"SELECT {columns} FROM {table} WHERE rowid = ?", (number,)).fetchall()
+        rows += _until_damage(connection, f"SELECT {columns} FROM {table} WHERE rowid = {number}")
     return rows
 
 
-@contextmanager
-def _passing_over_damage() -> Iterator[None]:
+def _until_damage(connection: sqlite3.Connection, query: str) -> Iterator[Any]:
     try:
-        yield
+        yield from connection.execute(query)
     except DAMAGE_ERRORS as error:
         if not is_damage(error):
             raise
 
 
 def _copy_aside(path: Path) -> Path:
-    for number in itertools.count(1):
-        copy = path.with_name(f"{path.name}.damaged-{number}")
-        try:
-            with path.open("rb") as damaged, copy.open("xb") as file:
-                shutil.copyfileobj(damaged, file)
-                file.flush()
-                os.fsync(file.fileno())
-            return copy
-        except FileExistsError:
-            continue
-        except OSError as error:
-            copy.unlink(missing_ok=True)
-            raise StoreError(f"{path}: the file is damaged, and no copy can be kept ({error}). {_REMEDY}") from error
-    raise AssertionError
+    copies = (path.with_name(f"{path.name}.damaged-{number}") for number in itertools.count(1))
+    copy = next(copy for copy in copies if not copy.exists())
+    copy.touch(exist_ok=False)
+    try:
+        with path.open("rb") as damaged, copy.open("wb") as file:
+            shutil.copyfileobj(damaged, file)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        copy.unlink(missing_ok=True)
+        raise StoreError(f"{path}: the file is damaged, and no copy can be kept ({error}). {_REMEDY}") from error
+    return copy
 
 
 def _is_sound(row: _Row, key: str | None = None) -> bool:
@@ -372,9 +347,3 @@ def _pack_arrays(arrays: dict[str, np.ndarray[Any, np.dtype[Any]]]) -> bytes:
     for name in names:
         np.lib.format.write_array(buffer, np.asarray(arrays[name], order="C"), allow_pickle=False)
     return buffer.getvalue()
-
-
-def _unpack_arrays(packed: bytes) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
-    buffer = io.BytesIO(packed)
-    names = json.loads(buffer.readline())
-    return {name: np.lib.format.read_array(buffer, allow_pickle=False) for name in names}

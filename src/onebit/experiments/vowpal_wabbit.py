@@ -7,11 +7,12 @@ writes give the curve, and the two are compared.
 """
 
 import importlib.metadata
+import math
 import re
 import sys
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -25,10 +26,10 @@ from onebit.import_paths import import_path_of
 from onebit.inputs import Integers
 
 _FAMILY = "VW"
-DEFAULT = "--epsilon 0.05"  # what one gets without tuning: this exploration, the default learning rate
+_DEFAULT = "--epsilon 0.05"  # what one gets without tuning: this exploration, the default learning rate
 LEARNING_RATES = ("0.1", "0.5", "2")  # its default, a fifth of it and four times it
 # One or two of every way in which it can explore; where costs of −1 and 0 instead of 0 and 1 help, with those.
-EXPLORATIONS = (
+_EXPLORATIONS = (
     "--epsilon 0.05",
     "--epsilon 0.02 --loss0 -1 --loss1 0",
     "--squarecb --gamma_scale 100",
@@ -40,27 +41,19 @@ EXPLORATIONS = (
     "--first 300",
     "--epsilon 0 --loss0 -1 --loss1 0",
 )
-GRID = tuple(f"{exploration} -l {rate}" for exploration in EXPLORATIONS for rate in LEARNING_RATES)
+_GRID = tuple(f"{exploration} -l {rate}" for exploration in _EXPLORATIONS for rate in LEARNING_RATES)
 """What one can get by tuning in hindsight: thirty settings, the best of which counts."""
-_AVERAGE_LOSS = re.compile(r"^average loss = (\S+)", re.MULTILINE)
-
-
-class PlayedRounds(NamedTuple):
-    """The positions of the labels that Vowpal Wabbit named, and the seconds of the whole command."""
-
-    guesses: Integers
-    seconds: float
 
 
 class VowpalWabbit(Player):
-    """One setting of Vowpal Wabbit: options such as `DEFAULT`, and the version that plays, by default the installed."""
+    """One setting of Vowpal Wabbit: its options, and the version that plays, by default the installed."""
 
     note = f"{_FAMILY}'s time has its start-up and the reading of its text in it"
 
     def __init__(self, options: str, version: str | None = None) -> None:
         self.options = options
         self.version = require() if version is None else version
-        self.family = None if options == DEFAULT else _FAMILY
+        self.family = None if options == _DEFAULT else _FAMILY
 
     @property
     def spec(self) -> Spec:
@@ -70,7 +63,7 @@ class VowpalWabbit(Player):
     @property
     def title(self) -> str:
         """The options; the default is called so."""
-        return f"{_FAMILY} default" if self.options == DEFAULT else f"{_FAMILY} {self.options}"
+        return f"{_FAMILY} default" if self.options == _DEFAULT else f"{_FAMILY} {self.options}"
 
     def code(self) -> set[str]:
         """Return this module alone: it does not depend on our learners' code, and its grid is slow to play."""
@@ -88,7 +81,7 @@ class VowpalWabbit(Player):
 
 def players(whole_grid: bool = True) -> list[Player]:
     """Return its default and, unless that is enough, the settings of its grid."""
-    return [VowpalWabbit(options) for options in (DEFAULT, *(GRID if whole_grid else ()))]
+    return [VowpalWabbit(options) for options in (_DEFAULT, *(_GRID if whole_grid else ()))]
 
 
 def require() -> str:
@@ -111,45 +104,37 @@ def write_rounds(path: Path, X: Any, y: Integers) -> None:
             file.writelines(template % (label + 1, *row.tolist()) for row, label in zip(X, y.tolist(), strict=True))
 
 
-def play_rounds(options: str, n_classes: int, rounds: Path, y: Integers, patience: float = PATIENCE) -> PlayedRounds:
-    """Let Vowpal Wabbit play the rounds of `write_rounds`; its predictions are written beside them."""
+def play_rounds(
+    options: str, n_classes: int, rounds: Path, y: Integers, patience: float = PATIENCE
+) -> tuple[Integers, float]:
+    """Let Vowpal Wabbit play the rounds of `write_rounds`; return its guesses, and the seconds of the whole command."""
     predictions = rounds.with_suffix(".predictions")
-    # Remove the predictions of the previous setting.
-    predictions.unlink(missing_ok=True)
+    predictions.unlink(missing_ok=True)  # those of the previous setting
     start = time.perf_counter()
     name = f"Vowpal Wabbit {options}"
-    run = run_program(command(options, n_classes, rounds, predictions), name, patience, TOO_LITTLE)
+    run = run_program(_command(options, n_classes, rounds, predictions), name, patience, TOO_LITTLE)
     seconds = time.perf_counter() - start
     if run.returncode != 0 or not predictions.exists():
         last_line = [line for line in run.stderr.splitlines() if line.strip()][-1:] or ["nothing"]
         raise RuntimeError(f"{name} stopped with status {run.returncode}; its last line: {last_line[0]}")
-    guesses = read_predictions(predictions, len(y))
-    check_loss(run.stderr, int(np.count_nonzero(guesses != y)), len(y))
-    return PlayedRounds(guesses, seconds)
+    # A crash in the middle leaves a shorter file and, sometimes, status 0.
+    words = predictions.read_text(encoding="ascii").split()
+    if len(words) != len(y):
+        raise RuntimeError(f"Vowpal Wabbit answered {len(words)} of {len(y)} rounds")
+    guesses: Integers = np.array([int(float(word)) for word in words], dtype=np.int64) - 1
+    _check_loss(run.stderr, int(np.count_nonzero(guesses != y)), len(y))
+    return guesses, seconds
 
 
-def command(options: str, n_classes: int, rounds: Path, predictions: Path) -> list[str]:
-    """Return the command that plays the rounds."""
+def _command(options: str, n_classes: int, rounds: Path, predictions: Path) -> list[str]:
     vw = [sys.executable, "-m", "vowpalwabbit", "--cbify", str(n_classes), *options.split(), "--noconstant"]
     return [*vw, "-d", str(rounds), "-p", str(predictions)]
 
 
-def read_predictions(path: Path, n_rounds: int) -> Integers:
-    """Return the guesses, counted from 0, one for every round."""
-    # A crash in the middle leaves a shorter file and, sometimes, status 0.
-    words = path.read_text(encoding="ascii").split()
-    if len(words) != n_rounds:
-        raise RuntimeError(f"Vowpal Wabbit answered {len(words)} of {n_rounds} rounds")
-    return np.array([int(float(word)) for word in words], dtype=np.int64) - 1
-
-
-def check_loss(output: str, mistakes: int, n_rounds: int) -> None:
+def _check_loss(output: str, mistakes: int, n_rounds: int) -> None:
     """Raise unless Vowpal Wabbit's own summed loss is the number of mistakes in its predictions."""
-    found = _AVERAGE_LOSS.search(output)
-    try:
-        loss = float(found.group(1)) if found else float("nan")
-    except ValueError:
-        loss = float("nan")
+    found = re.search(r"^average loss = (-?\d[-+.\de]*)$", output, re.MULTILINE)
+    loss = float(found[1]) if found else math.nan
     # It prints six decimals of the average, enough to distinguish two counts.
     if not abs(loss * n_rounds - mistakes) <= 0.5 + 1e-6 * n_rounds:
         raise RuntimeError(

@@ -16,16 +16,15 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from onebit.engine.compile_notice import NOTICE
 from onebit.files import abandoned, claimed
 
-Returned = TypeVar("Returned")
 # Every library that numpy, scipy or numba may compute with reads its own.
 THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
@@ -61,7 +60,7 @@ class LocalProcesses:
         self._notices, self._to_notices = multiprocessing.Pipe(duplex=False)
         self._relay = threading.Thread(target=_relay_notices, args=(self._notices,), daemon=True)
 
-    def submit(self, function: Callable[..., Returned], /, *arguments: Any) -> "Future[Returned]":
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> "Future[Any]":
         """Call a function in an idle worker; `BrokenExecutor` is the exception of a worker that died."""
         folder = self._folder or _FOLDER.get()
         with _single_threaded_children():
@@ -95,6 +94,12 @@ class LocalProcesses:
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(1, context, initializer=_begin_worker, initargs=(self._to_notices,))
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """End the workers at once, whatever they are doing."""
         pools, self._pools = self._pools, []
@@ -105,12 +110,6 @@ class LocalProcesses:
         for pool, _ in pools:
             pool.shutdown(cancel_futures=True)
         self._to_notices.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
 
 def _relay_notices(notices: Connection) -> None:
@@ -137,11 +136,11 @@ def _single_threaded_children() -> Iterator[None]:
 def _begin_worker(to_notices: Connection) -> None:
     # Ctrl-C reaches the whole process group; only the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent()
+    _end_with_parent()
     NOTICE.say = to_notices.send  # a message this short is written at once: no lock that a killed worker would keep
 
 
-def _call(folder: Path | None, function: Callable[..., Returned], *arguments: Any) -> Returned:
+def _call(folder: Path | None, function: Callable[..., Any], *arguments: Any) -> Any:
     if folder is not None:
         # For all temporary files, and those of programs that are started.
         tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
@@ -151,31 +150,27 @@ def _call(folder: Path | None, function: Callable[..., Returned], *arguments: An
 @contextmanager
 def run_folder() -> Iterator[None]:
     """Create and lock the temporary folder of a run, for `batch_folder`, and remove it at the end."""
-    _remove_abandoned()
-    with ExitStack() as lock:
-        root = _new_root(lock)
-        try:
+    with suppress(OSError):
+        for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+            with suppress(OSError), abandoned(left / _LOCK) as is_left:
+                if is_left and left.lstat().st_uid == os.getuid():
+                    _remove(left)
+    root = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    before = _FOLDER.set(root / _FILES)
+    try:
+        with claimed(root / _LOCK):
             (root / _FILES).mkdir()
-            before = _FOLDER.set(root / _FILES)
-            try:
-                yield
-            finally:
-                _FOLDER.reset(before)
-        finally:
-            _remove(root)
+            yield
+    finally:
+        _FOLDER.reset(before)
+        _remove(root)
 
 
-def _new_root(lock: ExitStack) -> Path:
-    while True:
-        root = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        try:
-            lock.enter_context(claimed(root / _LOCK))
-            return root
-        except FileNotFoundError:  # another run removed it as abandoned before it was locked
-            continue
-        except BaseException:
-            shutil.rmtree(root, ignore_errors=True)
-            raise
+def _remove(root: Path) -> None:
+    shutil.rmtree(root / _FILES, ignore_errors=True)
+    # A program that a killed worker had started may still be writing there: then the lock stays for the next run.
+    if not (root / _FILES).exists():
+        shutil.rmtree(root, ignore_errors=True)
 
 
 @contextmanager
@@ -188,42 +183,24 @@ def batch_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove_abandoned() -> None:
-    """Remove the folders of runs that were killed."""
-    with suppress(OSError):
-        for root in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-            with suppress(OSError), abandoned(root / _LOCK) as is_left:
-                if is_left and root.lstat().st_uid == os.getuid():
-                    _remove(root)
-
-
-def _remove(root: Path) -> None:
-    shutil.rmtree(root / _FILES, ignore_errors=True)
-    # A program that a killed worker had started may still be writing there: then the lock stays for the next run.
-    if not (root / _FILES).exists():
-        shutil.rmtree(root, ignore_errors=True)
-
-
-def end_with_parent() -> None:
+def _end_with_parent() -> None:
     """End this worker when its parent is killed, even in the middle of a game; Python's own pools would stay."""
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
+    parent: Any = multiprocessing.parent_process()
+
+    def exit_after_parent() -> None:
+        parent.join()
+        os._exit(1)
+
     # A thread must wait for the GIL, which a long compiled call holds; the kernel need not.
-    if not ask_kernel():
-        threading.Thread(target=_exit_after, args=(parent.join,), daemon=True).start()
+    if not _ask_kernel():
+        threading.Thread(target=exit_after_parent, daemon=True).start()
     elif os.getppid() != parent.pid:  # the parent died before the request to the kernel
         os._exit(1)
 
 
-def ask_kernel() -> bool:
+def _ask_kernel() -> bool:
     """Ask the kernel to kill this process when its parent ends (Linux only); return whether it will."""
     return _PRCTL is not None and bool(_PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0)
-
-
-def _exit_after(wait_for_parent: Callable[[], object]) -> None:
-    wait_for_parent()
-    os._exit(1)
 
 
 def run_program(
@@ -240,7 +217,7 @@ def run_program(
             check=False,
             env=environment,
             timeout=seconds,
-            preexec_fn=ask_kernel if sys.platform == "linux" else None,  # the program must not outlive a killed worker
+            preexec_fn=_ask_kernel if sys.platform == "linux" else None,  # the program must not outlive a killed worker
         )
     except subprocess.TimeoutExpired as error:
         raise RuntimeError(f"{name} was ended after {seconds:g} s: {remedy}") from error

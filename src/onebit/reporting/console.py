@@ -57,18 +57,7 @@ def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, 
         TextColumn("time left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console) as progress, _warnings_as_lines(console):
-        task = progress.add_task(printable(description), total=None)
-
-        def show(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        yield show
-
-
-@contextmanager
-def _warnings_as_lines(console: Console) -> Iterator[None]:
-    with warnings.catch_warnings():
+    with Progress(*columns, console=console) as progress, warnings.catch_warnings():
         show_usual = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -78,7 +67,8 @@ def _warnings_as_lines(console: Console) -> Iterator[None]:
                 show_usual(message, category, *where, **more)
 
         warnings.showwarning = show
-        yield
+        task = progress.add_task(printable(description), total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def say_note(console: Console, text: str) -> None:
@@ -86,37 +76,17 @@ def say_note(console: Console, text: str) -> None:
     console.print(Text.assemble(("note: ", "bold"), on_screen(text)), soft_wrap=True)
 
 
-def prepare_folder(folder: Path) -> None:
-    """Make sure that results can be written, before anything is played."""
+def prepare_folder(folder: Path, given: str | None = None) -> None:
+    """Make sure that something can be written, before anything is played."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _try_to_write(folder)
+        # To have the right to write is not enough: the disk may be full, or read-only.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise ValueError(f"--out {folder} cannot be written ({reason}); choose another folder") from error
-
-
-def check_save(path: Path, data: str) -> None:
-    """Make sure that a file can be written, and is not the data, before anything is played."""
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"--save {path}: there is no folder {path.parent}; make it first")
-    if path.is_dir():
-        raise ValueError(f"--save {path}: is a folder; name a file in it, such as {path / 'model.onebit'}")
-    if path.exists() and not path.is_file():
-        raise ValueError(f"--save {path}: is a device or a pipe; name a file, such as model.onebit")
-    if path.exists() and Path(data).exists() and path.samefile(data):
-        raise ValueError(f"--save {path}: is the file with the data; name another, such as model.onebit")
-    try:
-        _try_to_write(path.absolute().parent)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise ValueError(f"--save {path}: cannot be written ({reason}); choose another folder") from error
-
-
-def _try_to_write(folder: Path) -> None:
-    # To have the right to write is not enough: the disk may be full, or read-only.
-    with tempfile.TemporaryFile(dir=folder):
-        pass
+        named = given or f"--out {folder}"
+        raise ValueError(f"{named} cannot be written ({reason}); choose another folder") from error
 
 
 def say_where(console: Console, what: str, folder: Path) -> None:

@@ -6,10 +6,10 @@ Which colour a learner has is in `onebit.reporting.looks`. Nothing here changes 
 import io
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib
 from matplotlib.artist import Artist
@@ -20,11 +20,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from onebit.files import replace_file
-from onebit.reporting.looks import INK, Dashes
-from onebit.reporting.pages import FigureFile
+from onebit.reporting.looks import INK
 from onebit.reporting.text import grouped
 
-WIDTH = 6.6
+_WIDTH = 6.6
 """Inches, of every figure: letters of 12 points are then 8.5 pixels high on a phone, where a figure is 340 wide."""
 _LOOKS: dict[Any, Any] = {
     # Comes with matplotlib, so that figures are the same everywhere.
@@ -51,19 +50,8 @@ _LOOKS: dict[Any, Any] = {
     # Letters as outlines look the same where the font is missing.
     "svg.fonttype": "path",
 }
-
-
 _MULTIPLES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _FINE_MULTIPLES = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
-
-
-class Drawing(NamedTuple):
-    """A figure that is to be drawn."""
-
-    name: str  # of its files, such as "figure_4a"
-    title: str
-    caption: str
-    draw: Callable[[], Figure]  # called when its turn comes: a drawn figure takes megabytes
 
 
 def looks() -> AbstractContextManager[None]:
@@ -74,7 +62,7 @@ def looks() -> AbstractContextManager[None]:
 def new_figure(n_rows: int, n_columns: int, height: float) -> tuple[Figure, list[Axes]]:
     """Return an empty figure as wide as all are, its height in inches, and its axes row by row. Call within `looks`."""
     # Not pyplot's: it would keep every figure alive, and choose a window system.
-    figure = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.08))
+    figure = Figure(figsize=(_WIDTH, height), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.08))
     return figure, list(figure.subplots(n_rows, n_columns, squeeze=False).ravel())
 
 
@@ -128,7 +116,7 @@ def legend_below(figure: Figure, handles: Sequence[Artist], n_columns: int, **lo
     figure.legend(handles=list(handles), loc="outside lower center", ncols=n_columns, **{"columnspacing": 1.2, **looks})
 
 
-def draw_mean(axes: Axes, rounds: Any, mean: Any, error: Any, color: str, dashes: Dashes) -> None:
+def draw_mean(axes: Axes, rounds: Any, mean: Any, error: Any, color: str, dashes: Any) -> None:
     """Draw a mean curve with a band of ± 1 standard error."""
     axes.fill_between(rounds, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
     # In front of all bands and of published curves.
@@ -142,6 +130,7 @@ def what_lines_are(n_runs: int) -> str:
 
 def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
     """Write a figure as PNG and SVG and return both paths; the same figure gives the same bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     # Dates and program versions in a file would make equal figures differ.
     for suffix, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
@@ -153,13 +142,6 @@ def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
         paths.append(folder / f"{name}.{suffix}")
         replace_file(paths[-1], content.getvalue())
     return paths[0], paths[1]
-
-
-def draw_files(drawings: Sequence[Drawing], folder: Path) -> list[FigureFile]:
-    """Draw figures, save each as PNG and SVG in the folder, which is made if it is missing, and return them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    # One after the other: other processes would spend the time they save on importing matplotlib (measured).
-    return [FigureFile(name, title, caption, *save(draw(), folder, name)) for name, title, caption, draw in drawings]
 
 
 def spread(heights: list[float], gap: float) -> list[float]:

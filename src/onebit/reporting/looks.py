@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 INK = "#222222"  # nearly black: softer than black on white
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5539", INK)
 """Okabe and Ito's palette, which the colour-blind can tell apart; its yellow (too pale for lines) replaced by brown."""
-Dashes = tuple[float, Sequence[float]]  # offset, and lengths of strokes and gaps in line widths
+_Dashes = tuple[float, Sequence[float]]  # offset, and lengths of strokes and gaps in line widths
 
 
 class Look(NamedTuple):
     """How one learner is drawn."""
 
     color: str
-    dashes: Dashes
+    dashes: _Dashes
     marker: str
     fill: str  # of its marker: its colour, or white
 
@@ -45,7 +45,7 @@ _LEARNERS: dict[str, dict[str, Any]] = json.loads(
     files("onebit.reporting").joinpath("learner_colors.json").read_text(encoding="utf-8")
 )
 _OTHER_TONES = (("#5A5A78", "#9494B0", "#30304A"), ("#7F5539", "#B58B6B", "#4F321E"), ("#1B8A9E", "#6CC0CE", "#0B4A56"))
-_DASHES: tuple[Dashes, ...] = (
+_DASHES: tuple[_Dashes, ...] = (
     (0, ()),
     (0, (5, 1.8)),
     (0, (2.6, 1.2)),
@@ -53,7 +53,7 @@ _DASHES: tuple[Dashes, ...] = (
     (0, (9, 2.2)),
     (0, (4, 1.2, 1.2, 1.2, 1.2, 1.2)),
 )
-_DOTS: tuple[Dashes, ...] = (
+_DOTS: tuple[_Dashes, ...] = (
     (0, (1.2, 1.0)),
     (0, (1.2, 2.0)),
     (0, (1.2, 0.8, 1.2, 2.6)),
@@ -71,8 +71,10 @@ _RIVAL = re.compile(r".* (default|best setting|best per run)")
 _RUNGS_OF_DEFAULT = round(3 * math.log10(0.05))
 
 
-def looks_of(players: Iterable[Shown]) -> dict[str, Look]:
-    """Return all looks, by title; no two have the same colour and dashes, nor the same colour and marker.
+def looks_of(players: Iterable[Any]) -> dict[str, Look]:
+    """Return the looks of all (with the attributes of `Shown`), by title.
+
+    No two have the same colour and dashes, nor the same colour and marker.
 
     A look depends on what a learner is, never on its place. Only where two want the same dashes does the later in the
     alphabet take the next free ones. Up to 18 settings of one learner look different.
@@ -80,7 +82,8 @@ def looks_of(players: Iterable[Shown]) -> dict[str, Look]:
     given: dict[str, Look] = {}
     taken: set[tuple[str, int]] = set()
     # Plain settings first: a learner without any keeps the solid line.
-    for player in sorted(set(players), key=lambda player: (len(player.written), player.written, player.title)):
+    distinct = {Shown(player.title, player.written, player.full_information) for player in players}
+    for player in sorted(distinct, key=lambda player: (len(player.written), player.written, player.title)):
         tones = _tones(player.written)
         tone, dashes = _wanted(player.written, len(tones))
         free = [

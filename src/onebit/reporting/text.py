@@ -30,15 +30,15 @@ def printable(text: str, keep: str = "") -> str:
     # Most names are fine as they are.
     if text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() or letter in keep else _escaped(letter) for letter in text)
-
-
-def _escaped(letter: str) -> str:
-    code = ord(letter)
-    # Where Python puts the bytes of a file's name that are no UTF-8.
-    if 0xDC80 <= code <= 0xDCFF:
-        return f"\\x{code - 0xDC00:02x}"
-    return letter.encode("unicode_escape").decode("ascii")
+    pieces = []
+    for letter in text:
+        if letter.isprintable() or letter in keep:
+            pieces.append(letter)
+        elif 0xDC80 <= ord(letter) <= 0xDCFF:  # where Python puts the bytes of a file's name that are no UTF-8
+            pieces.append(f"\\x{ord(letter) - 0xDC00:02x}")
+        else:
+            pieces.append(letter.encode("unicode_escape").decode("ascii"))
+    return "".join(pieces)
 
 
 def shortened(text: str, most: int) -> str:
@@ -59,7 +59,7 @@ def in_page(text: str) -> str:
     return escape(printable(text))
 
 
-def in_csv(cell: object) -> object:
+def _in_csv(cell: object) -> object:
     """Return a cell of a CSV table: a text that a spreadsheet would compute gets an apostrophe in front."""
     if not isinstance(cell, str):
         return cell
@@ -128,7 +128,7 @@ def write_csv(path: Path, columns: Sequence[str], lines: Iterable[Sequence[objec
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([in_csv(cell) for cell in line] for line in lines)
+    writer.writerows([_in_csv(cell) for cell in line] for line in lines)
     replace_file(path, text.getvalue().encode())
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from onebit.cli.evaluate import _describe_answers
 from onebit.experiments.evaluate import LoggedRounds, answer_rates, logged_rounds
-from onebit.experiments.evaluate.answer_rates import LEVEL, describe_answers, uneven_answers
+from onebit.experiments.evaluate.estimates import _UNEVEN, _uneven_answers
 
 N, K = 400, 4
 
@@ -28,15 +29,15 @@ def test_false_alarms_are_as_rare_as_they_say() -> None:
     fired = []
     for seed in range(300):
         guesses, right, propensities, random = explored(seed)
-        fired.append(bool(uneven_answers(log_of(guesses, right, propensities, random.random(N) < 0.3))))
-    assert LEVEL - 0.025 < np.mean(fired) < LEVEL + 0.025
+        fired.append(bool(_uneven_answers(log_of(guesses, right, propensities, random.random(N) < 0.3))))
+    assert _UNEVEN - 0.025 < np.mean(fired) < _UNEVEN + 0.025
 
 
 def test_wrong_answers_that_are_missing_are_seen() -> None:
     fired = []
     for seed in range(100):
         guesses, right, propensities, random = explored(seed)
-        fired.append(uneven_answers(log_of(guesses, right, propensities, ~right & (random.random(N) < 0.5))))
+        fired.append(_uneven_answers(log_of(guesses, right, propensities, ~right & (random.random(N) < 0.5))))
     assert np.mean([len(each) > 0 for each in fired]) > 0.9
     assert "for every propensity: " in "".join(fired[0])
     assert "% (below 0.1) to " in "".join(fired[0])
@@ -50,15 +51,17 @@ def test_answers_that_are_yet_to_come_are_no_cause_for_alarm() -> None:
     assert rates.by == "label"
     assert rates.n_answered == [150, 150, 0, 0]
     assert rates.p_value is None
-    assert describe_answers(log).startswith("300 of 400 rounds; by label 0 % (2) to 100 % (0), too few to test; all of")
+    assert _describe_answers(log).startswith(
+        "300 of 400 rounds; by label 0 % (2) to 100 % (0), too few to test; all of"
+    )
 
 
 @pytest.mark.parametrize(("is_right", "said"), [(True, "favours the log"), (False, "favours the others")])
 def test_answers_that_are_all_the_same_are_said(is_right: bool, said: str) -> None:
     """Users who say nothing about wrong guesses leave rounds in which nobody can be better than the log."""
     is_missing = np.arange(N) % 5 == 0
-    assert describe_answers(log_of(np.arange(N) % K, np.full(N, is_right), 0.25, is_missing)).endswith(said)
-    mixed = describe_answers(log_of(np.arange(N) % K, np.arange(N) % 3 == 0, 0.25, is_missing))
+    assert _describe_answers(log_of(np.arange(N) % K, np.full(N, is_right), 0.25, is_missing)).endswith(said)
+    mixed = _describe_answers(log_of(np.arange(N) % K, np.arange(N) % 3 == 0, 0.25, is_missing))
     assert "favours" not in mixed
 
 
@@ -66,7 +69,7 @@ def test_a_label_that_is_answered_less_often_is_named() -> None:
     random = np.random.default_rng(1)
     guesses = random.integers(K, size=N)
     log = log_of(guesses, np.ones(N, bool), 1 / K, (guesses == 2) & (random.random(N) < 0.4))
-    (said,) = uneven_answers(log)
+    (said,) = _uneven_answers(log)
     assert said.startswith("answers do not come equally often for every label: ")
     assert "% (2) to 100 % (0), p = " in said
     assert said.endswith("the estimates do not hold; the bounds do")
@@ -87,4 +90,4 @@ def test_a_few_rounds_prove_nothing() -> None:
 def test_all_answered() -> None:
     log = log_of(np.arange(N) % K, np.ones(N, bool), 0.25, np.zeros(N, bool))
     assert answer_rates(log) == []
-    assert describe_answers(log).startswith("all rounds; if others were left out")
+    assert _describe_answers(log).startswith("all rounds; if others were left out")

@@ -7,8 +7,8 @@ import pytest
 
 import onebit
 from onebit.experiments.evaluate import Candidate, Evaluation, LoggedRounds, evaluate, logged_rounds, play_with_floor
-from onebit.experiments.evaluate.estimates import METHODS, Expected, estimate, expect, known
-from onebit.experiments.figures import draw_evaluation as draw
+from onebit.experiments.evaluate.estimates import METHODS, _Expected, estimate, expect, known
+from onebit.experiments.figures import _draw_evaluation as draw
 
 K = 3
 
@@ -24,10 +24,10 @@ def drawn_log(chances: np.ndarray, truths: np.ndarray, seed: int, *, complete: b
     return log
 
 
-def constant(log: LoggedRounds, guesses: np.ndarray, chance: float = 1.0 / K) -> Expected:
+def constant(log: LoggedRounds, guesses: np.ndarray, chance: float = 1.0 / K) -> _Expected:
     """Return what one expects who expects the same of every label."""
     same = np.full(log.n_rounds, chance)
-    return Expected(guesses, same, same, np.full(log.n_rounds, K * chance**2))
+    return _Expected(guesses, same, same, np.full(log.n_rounds, K * chance**2))
 
 
 def test_what_is_known_by_hand() -> None:
@@ -121,7 +121,7 @@ def test_dr_plus_is_right_on_average_where_some_rounds_do_not_allow_all_labels()
     for seed in range(200):
         log, others = log_among(truths, 0.5, seed)
         same = 1.0 / log.n_allowed  # of every label that was allowed
-        found = estimate(log, Expected(others, same, same, same))
+        found = estimate(log, _Expected(others, same, same, same))
         assert found.notes == ("in 75 of 150 rounds not all labels were allowed: there DR+ is as DR",)
         rate, each = float(np.mean(others != truths)), found.found["DR+"]
         errors.append(each.rate - rate)

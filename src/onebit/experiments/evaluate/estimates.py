@@ -14,26 +14,35 @@ is that of the logged draws alone, the larger of two estimates: one from the act
 propensities, which assumes that the rest of the probability is shared equally by the other labels. Rounds whose label
 was certain (p = 1) involve no randomness: there the known m is used, and where it is unknown there is no estimate.
 
+They assume that answers came equally often, whatever was guessed, and `answer_rates` is the part of it that a log can
+show: the share of answered rounds is compared between labels, and between propensities, by two generalised
+Mantel-Haenszel tests at half of `_UNEVEN` each, with blocks of `_BLOCK` consecutive rounds as strata, so that answers
+that are still to come, or came less often for a while, raise no warning. Groups are merged until each has at least
+`_FEWEST` rounds expected to be answered, and as many not.
+
 References
 ----------
 Dudík, Erhan, Langford, Li (2014). Doubly robust policy evaluation and optimization. Statistical Science 29.
 Swaminathan, Joachims (2015). The self-normalized estimator for counterfactual learning. NIPS 28.
+Mantel (1963). Chi-square tests with one degree of freedom; extensions of the Mantel-Haenszel procedure. Journal of the
+American Statistical Association 58.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 
-from onebit.experiments.evaluate.answer_rates import ASSUMPTION, uneven_answers
 from onebit.experiments.evaluate.log import RIGHT, LoggedRounds
 from onebit.inputs import Floats, Integers
 from onebit.learners import EpsilonGreedy
 from onebit.reporting.text import grouped
 from onebit.streams.preprocess import preprocess
 
+ASSUMPTION = "estimates assume that whether an answer came did not depend on the label that was guessed"
+"""The assumption beside every estimate. Bounds do not need it."""
 LEVEL = 0.95  # of the intervals
 METHODS = ("IPS", "SNIPS", "DR", "DR+")  # the estimates, as they are shown: the steadiest last
 _FEW_ROUNDS = 5  # estimates from fewer informative rounds than this (an unlikely label was tried) are not reliable
@@ -44,7 +53,12 @@ _LARGEST_SHARE = 1.0 / 3.0  # that one round may have in a standard error, where
 _FIRST_BLOCK, _GROWTH = 50, 0.1  # rounds; later blocks are a tenth of the rounds so far
 _MOST_NUMBERS = 1 << 22  # in the matrices of a regression; beyond, their diagonals
 _LEAST = 1e-3  # least probability before normalising
-Booleans = npt.NDArray[np.bool_]
+_UNEVEN = 0.05  # the approximate rate of false warnings of uneven answers
+_EDGES = (0.1, 0.5, 0.9)  # between groups of propensities
+_RANGES = ["below 0.1", "0.1 to 0.5", "0.5 to 0.9", "0.9 and above"]
+_BLOCK = 50
+_FEWEST = 5.0
+_Booleans = npt.NDArray[np.bool_]
 
 
 class Known(NamedTuple):
@@ -104,7 +118,7 @@ class Estimates(NamedTuple):
         return ASSUMPTION if self.found else ""
 
 
-class Expected(NamedTuple):
+class _Expected(NamedTuple):
     """What was expected of guesses, round by round, given the rounds before."""
 
     guesses: Integers
@@ -112,12 +126,12 @@ class Expected(NamedTuple):
     of_logged: Floats  # how likely the logged label was to be right
     squares: Floats  # the sum of the squared probabilities of all labels
 
-    def at(self, rounds: npt.NDArray[np.bool_]) -> "Expected":
+    def at(self, rounds: _Booleans) -> "_Expected":
         """Return the same of some rounds only."""
-        return Expected(self.guesses[rounds], self.of_guess[rounds], self.of_logged[rounds], self.squares[rounds])
+        return _Expected(self.guesses[rounds], self.of_guess[rounds], self.of_logged[rounds], self.squares[rounds])
 
 
-def expect(log: LoggedRounds, asked: Sequence[Integers]) -> list[Expected]:
+def expect(log: LoggedRounds, asked: Sequence[Integers]) -> list[_Expected]:
     """Return how likely guesses, several for every round, were to be right, given the rounds before.
 
     A ridge regression per class learns the log block by block and predicts each block before learning from it. So its
@@ -131,7 +145,9 @@ def expect(log: LoggedRounds, asked: Sequence[Integers]) -> list[Expected]:
     answers, labels = log.is_answered, log.classes[log.guesses]
     wanted = [log.guesses, *asked]
     chances, squares = [np.empty(log.n_rounds) for _ in wanted], np.empty(log.n_rounds)
-    for start, stop in _blocks(log.n_rounds):
+    stop = 0
+    while stop < log.n_rounds:
+        start, stop = stop, min(log.n_rounds, stop + max(_FIRST_BLOCK, int(_GROWTH * stop)))
         if start == 0:
             expected = np.ones((stop, n_classes))
         else:
@@ -151,18 +167,10 @@ def expect(log: LoggedRounds, asked: Sequence[Integers]) -> list[Expected]:
         elif start == 0:
             model.begin(rows.shape[1])
     of_logged, *of_guesses = chances
-    return [Expected(guesses, own, of_logged, squares) for guesses, own in zip(asked, of_guesses, strict=True)]
+    return [_Expected(guesses, own, of_logged, squares) for guesses, own in zip(asked, of_guesses, strict=True)]
 
 
-def _blocks(n_rounds: int) -> Iterator[tuple[int, int]]:
-    start = 0
-    while start < n_rounds:
-        stop = min(n_rounds, start + max(_FIRST_BLOCK, int(_GROWTH * start)))
-        yield start, stop
-        start = stop
-
-
-def settle(log: LoggedRounds, guesses: Integers) -> tuple[Booleans, Booleans]:
+def _settle(log: LoggedRounds, guesses: Integers) -> tuple[_Booleans, _Booleans]:
     """Return in which rounds guesses, as positions, are known to be right, and in which known to be wrong."""
     truths, answered = log.truths(), log.is_answered
     right = (truths >= 0) & (guesses == truths)
@@ -172,19 +180,19 @@ def settle(log: LoggedRounds, guesses: Integers) -> tuple[Booleans, Booleans]:
 
 def known(log: LoggedRounds, guesses: Integers) -> Known:
     """Return how many guesses are known to be right or wrong, among the rounds with an answer."""
-    right, wrong = settle(log, guesses)
+    right, wrong = _settle(log, guesses)
     n_right, n_wrong = int(right.sum()), int(wrong.sum())
     return Known(n_right, n_wrong, int(log.is_answered.sum()) - n_right - n_wrong)
 
 
-def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
+def estimate(log: LoggedRounds, expected: _Expected) -> Estimates:
     """Estimate the share of mistakes of guesses in the answered rounds whose propensity is known."""
     guesses = expected.guesses
     used = log.is_answered & ~np.isnan(log.propensities)
     n_answered, n_used = int(log.is_answered.sum()), int(used.sum())
     if not n_used:
         return Estimates({}, None, ("the log has no propensities, so there are bounds and no estimates",))
-    right, wrong = settle(log, guesses)
+    right, wrong = _settle(log, guesses)
     certain = used & (log.propensities >= 1.0)
     hidden = int((certain & ~right & ~wrong).sum())
     if hidden:
@@ -212,23 +220,27 @@ def estimate(log: LoggedRounds, expected: Expected) -> Estimates:
         found[method] = Estimate(*(np.clip(ends, n_low, n_high) / n_used).tolist())
     if "SNIPS" not in found:
         notes += ("SNIPS is not offered: the learner guesses no label that was drawn",)
-    weights = _weights(rounds, int((certain & (guesses == log.guesses)).sum()))
-    warnings = _warnings(rounds, weights) + uneven_answers(log)
+    of_all = np.concatenate([rounds.weights, np.ones(int((certain & (guesses == log.guesses)).sum()))])
+    squares = float(np.sum(of_all**2))
+    telling = int(((rounds.chances <= 0.5) & (rounds.agrees | (rounds.correct > 0.0))).sum())
+    effective = float(of_all.sum()) ** 2 / squares if squares else 0.0
+    weights = Weights(effective, float(of_all.max(initial=0.0)), telling)
+    warnings = [*_warnings(rounds, weights), *_uneven_answers(log)]
     if n_used < n_answered:
         without = n_answered - n_used
-        warnings += (f"{grouped(without)} answered rounds have no propensity: the estimates are of the others",)
-    return Estimates(found, weights, warnings, notes)
+        warnings.append(f"{grouped(without)} answered rounds have no propensity: the estimates are of the others")
+    return Estimates(found, weights, tuple(warnings), notes)
 
 
 class _Drawn(NamedTuple):
     """The rounds in which the label was drawn at random."""
 
-    agrees: Booleans
+    agrees: _Booleans
     correct: Floats
     chances: Floats
-    expected: Expected
+    expected: _Expected
     n_allowed: Integers
-    has_right: Booleans  # whether the right label is known to be among those allowed, without the answer
+    has_right: _Booleans  # whether the right label is known to be among those allowed, without the answer
 
     @property
     def weights(self) -> Floats:
@@ -255,11 +267,16 @@ class _Drawn(NamedTuple):
 def _about_dr_plus(rounds: _Drawn, is_complete: bool) -> tuple[bool, tuple[str, ...]]:
     """Return whether DR+ is offered, and remarks on where it is not used."""
     n, n_whole = len(rounds.chances), int(rounds.has_right.sum())
+    # The mean of 1/p is the number of labels with a chance: whether it is less than there are labels.
+    n_labels = rounds.has_right * rounds.n_allowed
+    variances = np.maximum(1.0 / rounds.chances + (rounds.n_allowed - 1) / rounds.others - rounds.n_allowed**2, 0.0)
+    missing = float(np.sum(n_labels - rounds.has_right / rounds.chances))
+    spread = np.sqrt(rounds.planned(variances * rounds.has_right))
     if not is_complete:
         why = "the right label need not be one of the log's (--classes lists all that there are)"
     elif n and not n_whole:
         why = "no round allowed all labels, and the right one may be among those left out"
-    elif _tries_too_little(rounds):
+    elif missing > _STANDARD_ERRORS * spread + _ROUNDED * n_labels.sum():
         why = "inverse propensities average too little: some labels had no chance, or hardly any, or fewer answers"
     elif n_whole < n:
         message = f"in {grouped(n - n_whole)} of {grouped(n)} rounds not all labels were allowed: there DR+ is as DR"
@@ -267,15 +284,6 @@ def _about_dr_plus(rounds: _Drawn, is_complete: bool) -> tuple[bool, tuple[str, 
     else:
         return True, ()
     return False, (f"DR+ is not offered: {why}",)
-
-
-def _tries_too_little(rounds: _Drawn) -> bool:
-    """Return whether 1/p, whose mean is the number of labels with a chance, averages less than there are labels."""
-    n_labels = rounds.has_right * rounds.n_allowed
-    variances = np.maximum(1.0 / rounds.chances + (rounds.n_allowed - 1) / rounds.others - rounds.n_allowed**2, 0.0)
-    missing = float(np.sum(n_labels - rounds.has_right / rounds.chances))
-    spread = np.sqrt(rounds.planned(variances * rounds.has_right))
-    return bool(missing > _STANDARD_ERRORS * spread + _ROUNDED * n_labels.sum())
 
 
 def _sums(rounds: _Drawn, has_dr_plus: bool) -> dict[str, tuple[float, float]]:
@@ -313,46 +321,31 @@ def _squares(rounds: _Drawn, base: Floats) -> tuple[Floats, Floats]:
 
 def _on_both(rounds: _Drawn) -> tuple[float, float]:
     """Return the DR+ estimate and its variance."""
-    base, of_logged = 1.0 - rounds.expected.of_guess, rounds.expected.of_logged
+    _, of_guess, of_logged, all_squares = rounds.expected
+    base, tried = 1.0 - of_guess, ~rounds.agrees * (rounds.correct - of_logged)
     on_agreement = rounds.weights * (1.0 - rounds.correct - base)
-    on_others = np.where(rounds.agrees, 0.0, (rounds.correct - of_logged) / rounds.chances)
     squares, chances = _squares(rounds, base)
-    of_agreement, of_others = squares / chances, _squares_of_others(rounds)
+    of_agreement = squares / chances
+    # Σ (1[k = y] − h(k))²/p(k) over the labels k ≠ g, no less than it is where y is not known.
+    left = np.maximum(all_squares - of_guess**2 - ~rounds.agrees * of_logged**2, 0.0)
+    of_others = tried**2 / rounds.chances + (left + (rounds.correct == 0.0)) / rounds.others
     # Both have the same mean in every round, so that any B that knows only the past leaves it as it is. Never both are
     # there at once, so the best B is the share of the squares.
     past = np.cumsum([rounds.has_right * of_agreement, rounds.has_right * of_others], axis=1)
     both = past.sum(axis=0)
     best = np.divide(past[0], both, out=np.full(len(base), 0.5), where=both > 0.0)
     shares = rounds.has_right * np.concatenate([[0.5], best[:-1]])[: len(base)]
-    moved = (1.0 - shares) * on_agreement + shares * on_others
+    moved = (1.0 - shares) * on_agreement + shares * (tried / rounds.chances)
     planned = (1.0 - shares) ** 2 * of_agreement + shares**2 * of_others - squares
     # E[moved²] − (m − b)², the latter linear in m since m is 0 or 1.
     observed = moved**2 - base**2 - (1.0 - 2.0 * base) * (base + moved)
     return float(np.sum(base + moved)), max(float(observed.sum()), rounds.planned(planned))
 
 
-def _squares_of_others(rounds: _Drawn) -> Floats:
-    """Return Σ (1[k = y] − h(k))²/p(k) over the labels k ≠ g, no less than it is where y is not known."""
-    _, of_guess, of_logged, squares = rounds.expected
-    left = np.maximum(squares - of_guess**2 - np.where(rounds.agrees, 0.0, of_logged**2), 0.0)
-    tried = np.where(rounds.agrees, 0.0, (rounds.correct - of_logged) ** 2 / rounds.chances)
-    right_elsewhere = rounds.correct == 0.0
-    return np.asarray(tried + (left + right_elsewhere) / rounds.others)
-
-
-def _weights(rounds: _Drawn, n_certain: int) -> Weights:
-    weights = np.concatenate([rounds.weights, np.ones(n_certain)])
-    squares = float(np.sum(weights**2))
-    effective = float(weights.sum()) ** 2 / squares if squares else 0.0
-    unlikely = rounds.chances <= 0.5
-    telling = int((unlikely & (rounds.agrees | (rounds.correct > 0.0))).sum())
-    return Weights(effective, float(weights.max(initial=0.0)), telling)
-
-
-def _warnings(rounds: _Drawn, weights: Weights) -> tuple[str, ...]:
+def _warnings(rounds: _Drawn, weights: Weights) -> list[str]:
     messages: list[str] = []
     if not len(rounds.chances):
-        return ()
+        return messages
     # The mean weight is 1 if every label that the learner guesses had a chance.
     _, chances = _squares(rounds, np.zeros(len(rounds.chances)))
     spread = np.sqrt(rounds.planned(1.0 / chances - 1.0))
@@ -361,32 +354,136 @@ def _warnings(rounds: _Drawn, weights: Weights) -> tuple[str, ...]:
             f"weights average {rounds.weights.mean():.2f}, not 1: it guesses labels that the log never, or hardly "
             "ever, tries; the estimates do not hold, the bounds do"
         )
-    messages.extend(_right_too_often(rounds))
-    if weights.telling < _FEW_ROUNDS:
-        messages.append(
-            f"only {weights.telling} rounds in which an unlikely label was tried inform about it (largest "
-            f"weight {weights.largest:.3g}, effective sample size {grouped(weights.effective)}): too few for the "
-            "estimates to say more than the bounds"
-        )
-    return tuple(messages)
-
-
-def _right_too_often(rounds: _Drawn) -> tuple[str, ...]:
-    """Return a warning if right answers are more or fewer than the chances allow.
-
-    Where the right label is among those allowed, 1[a = y]/p has the mean 1, whatever the row is. It is more if wrong
-    guesses are answered less often than right ones, which nothing else in a log shows.
-    """
+    # Where the right label is among those allowed, 1[a = y]/p has the mean 1, whatever the row is. It is more if wrong
+    # guesses are answered less often than right ones, which nothing else in a log shows.
     of_right = np.where(rounds.correct > 0.0, rounds.chances, rounds.others)
     variances = rounds.has_right * (1.0 / of_right - 1.0)
     observed = float(np.sum(rounds.correct / rounds.chances * variances))
     spread = np.sqrt(max(observed, rounds.planned(variances)))
     n, total = int(rounds.has_right.sum()), float(np.sum(rounds.has_right * rounds.correct / rounds.chances))
     largest = float(np.max(rounds.has_right / of_right, initial=0.0))
-    if largest > _LARGEST_SHARE * spread or abs(total - n) <= _STANDARD_ERRORS * spread:
-        return ()
-    why = "wrong guesses were answered less often than right ones"
-    if total < n:
-        why = "right guesses were answered less often than wrong ones, or the right label had no chance"
-    message = f"inverse propensities of right guesses average {total / n:.2f}, not 1: {why}"
-    return (f"{message}; the estimates do not hold, the bounds do",)
+    if largest <= _LARGEST_SHARE * spread and abs(total - n) > _STANDARD_ERRORS * spread:
+        why = "wrong guesses were answered less often than right ones"
+        if total < n:
+            why = "right guesses were answered less often than wrong ones, or the right label had no chance"
+        mean = f"inverse propensities of right guesses average {total / n:.2f}, not 1"
+        messages.append(f"{mean}: {why}; the estimates do not hold, the bounds do")
+    if weights.telling < _FEW_ROUNDS:
+        messages.append(
+            f"only {weights.telling} rounds in which an unlikely label was tried inform about it (largest "
+            f"weight {weights.largest:.3g}, effective sample size {grouped(weights.effective)}): too few for the "
+            "estimates to say more than the bounds"
+        )
+    return messages
+
+
+class AnswerRates(NamedTuple):
+    """How often rounds of some groups were answered; only rounds with a randomly drawn label are counted."""
+
+    by: str
+    """What the groups have in common: "label" or "propensity"."""
+    names: list[str]
+    n_rounds: list[int]
+    n_answered: list[int]
+    p_value: float | None
+    """p of the hypothesis that all groups are answered equally often; None where there are too few rounds."""
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether the test finds that answers do not come equally often."""
+        return self.p_value is not None and self.p_value < _UNEVEN / 2
+
+    @property
+    def extremes(self) -> str:
+        """The groups that were answered the least and the most often, in words."""
+        rates = [answered / n for answered, n in zip(self.n_answered, self.n_rounds, strict=True)]
+        low, high = min(range(len(rates)), key=rates.__getitem__), max(range(len(rates)), key=rates.__getitem__)
+        return " to ".join(f"{100 * rates[at]:.0f} % ({self.names[at]})" for at in (low, high))
+
+
+def answer_rates(log: LoggedRounds) -> list[AnswerRates]:
+    """Return how often guesses of each label, and of each range of propensities, were answered.
+
+    Parameters
+    ----------
+    log : LoggedRounds
+        The rounds. Those with an unknown propensity, or a certain label, do not count: estimates do not use the former,
+        and need no assumption for the latter.
+
+    Returns
+    -------
+    list of AnswerRates
+        By label and by propensity, each where there are at least two groups to compare; none where all such rounds are
+        answered.
+
+    Examples
+    --------
+    >>> from onebit.experiments.evaluate import logged_rounds
+    >>> guesses, answers = ["tea", "milk"] * 100, [True, None, True, False] * 50
+    >>> (rates,) = answer_rates(logged_rounds([[0.0]] * 200, guesses, answers, 0.5))
+    >>> rates.extremes, rates.is_uneven
+    ('50 % (milk) to 100 % (tea)', True)
+    """
+    drawn = log.propensities < 1.0  # and not NaN
+    answered, labels, propensities = log.is_answered[drawn], log.guesses[drawn], log.propensities[drawn]
+    if answered.all():
+        return []
+    by_propensity = np.searchsorted(_EDGES, propensities, side="right")
+    found = []
+    for by, names, groups in (
+        ("label", [str(label) for label in log.classes.tolist()], labels),
+        ("propensity", _RANGES, by_propensity),
+    ):
+        n_rounds = np.bincount(groups, minlength=len(names))
+        n_answered = np.bincount(groups[answered], minlength=len(names))
+        met = np.flatnonzero(n_rounds)
+        if len(met) > 1:
+            p_value = _p_value(_pooled(groups, float(answered.mean())), answered)
+            counts = n_rounds[met].tolist(), n_answered[met].tolist()
+            found.append(AnswerRates(by, [names[at] for at in met], *counts, p_value))
+    return found
+
+
+def _uneven_answers(log: LoggedRounds) -> list[str]:
+    """Return warnings where answers do not come equally often."""
+    return [
+        f"answers do not come equally often for every {rates.by}: {rates.extremes}, p = {rates.p_value:.1g}. If it is "
+        "what was guessed that matters, and not the row, the estimates do not hold; the bounds do"
+        for rates in answer_rates(log)
+        if rates.is_uneven
+    ]
+
+
+def _pooled(groups: Integers, rate: float) -> Integers:
+    """Return groups, numbered from 0, that are each large enough: small ones are merged, the smallest first."""
+    _, groups, n_rounds = np.unique(groups, return_inverse=True, return_counts=True)
+    enough = _FEWEST / min(rate, 1.0 - rate) if 0.0 < rate < 1.0 else np.inf
+    order = np.argsort(n_rounds, kind="stable")
+    to, n_here, at = np.empty(len(order), dtype=np.int64), 0.0, 0
+    for group in order.tolist():
+        to[group] = at
+        n_here += n_rounds[group]
+        if n_here >= enough:
+            at, n_here = at + 1, 0.0
+    pooled: Integers = np.minimum(to, max(at - 1, 0))[groups]
+    return pooled
+
+
+def _p_value(groups: Integers, answered: _Booleans) -> float | None:
+    """Return the p-value of the generalised Mantel-Haenszel test, with blocks of consecutive rounds as strata."""
+    n_groups = int(groups.max()) + 1
+    blocks = np.arange(len(groups)) // _BLOCK
+    shape = int(blocks[-1]) + 1, n_groups
+    counts: Floats = np.zeros(shape)
+    answered_counts: Floats = np.zeros(shape)
+    np.add.at(counts, (blocks, groups), 1.0)
+    np.add.at(answered_counts, (blocks, groups), answered)
+    n, n_answered = counts.sum(axis=1), answered_counts.sum(axis=1)
+    excess = (answered_counts - counts * (n_answered / n)[:, None]).sum(axis=0)
+    # Of answers drawn without replacement within a block.
+    scale = n_answered * (n - n_answered) / (n**2 * np.maximum(n - 1.0, 1.0))
+    variance = np.diag((scale * n) @ counts) - (counts * scale[:, None]).T @ counts
+    freedom = int(np.linalg.matrix_rank(variance))
+    if freedom == 0:
+        return None
+    return float(chi2.sf(excess @ np.linalg.pinv(variance) @ excess, freedom))

@@ -4,6 +4,7 @@ It comes from lists, from a file with named columns, or from a learner that is p
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -22,46 +23,35 @@ if TYPE_CHECKING:
     from onebit.streams.table import Table
 
 RIGHT, WRONG, UNKNOWN = 1, 0, -1  # the answer to a guess in a log
-_RIGHT_WORDS = ("true", "right", "yes", "1", "1.0")
-_WRONG_WORDS = ("false", "wrong", "no", "0", "0.0")
-_UNKNOWN_WORDS = ("", "none", "null", "nan", "na", "n/a", "unknown", "?")
+_ANSWERS: dict[str, bool | None] = {
+    **dict.fromkeys(("true", "right", "yes", "1", "1.0"), True),
+    **dict.fromkeys(("false", "wrong", "no", "0", "0.0"), False),
+    **dict.fromkeys(("", "none", "null", "nan", "na", "n/a", "unknown", "?")),
+}
 _MEANINGS = {"guess": "guesses", "correct": "answers", "propensity": "propensities", "among": "allowed"}
 
 
 @dataclass(frozen=True, eq=False)
 class LoggedRounds:
-    """Logged rounds, in their order; `logged_rounds` makes one from plain lists.
-
-    Attributes
-    ----------
-    name : str
-        What it is called in tables and figures.
-    X : array or scipy CSR array of shape (rounds, features)
-    classes : array of shape (n_classes,)
-        The labels that could be guessed.
-    guesses : array of int
-        The label that was guessed in each round, as a position in `classes`.
-    answers : array of int
-        1 for right, 0 for wrong, −1 where unknown.
-    propensities : array of float
-        The chance that the guessed label had when it was drawn; NaN where that is not known.
-    among : tuple of arrays of int and None, or None
-        The labels that were allowed in each round, as positions; None where all were.
-    is_complete : bool
-        Whether the right label is always one of `classes`. Then of two classes "not the one" proves the other.
-    about : tuple of pairs of str
-        A summary of what was read.
-    """
+    """Logged rounds, in their order; `logged_rounds` makes one from plain lists."""
 
     name: str
+    """What it is called in tables and figures."""
     X: Matrix
     classes: npt.NDArray[Any]
+    """The labels that could be guessed."""
     guesses: Integers
+    """The label that was guessed in each round, as a position in `classes`."""
     answers: Integers
+    """1 for right, 0 for wrong, −1 where unknown."""
     propensities: Floats
+    """The chance that the guessed label had when it was drawn; NaN where that is not known."""
     among: tuple[Integers | None, ...] | None = None
+    """The labels that were allowed in each round, as positions; None where all were."""
     is_complete: bool = False
+    """Whether the right label is always one of `classes`. Then of two classes "not the one" proves the other."""
     about: tuple[tuple[str, str], ...] = ()
+    """A summary of what was read."""
 
     @property
     def n_rounds(self) -> int:
@@ -77,10 +67,8 @@ class LoggedRounds:
     @property
     def n_allowed(self) -> Integers:
         """How many labels were allowed in each round."""
-        n_classes = len(self.classes)
-        if self.among is None:
-            return np.full(self.n_rounds, n_classes)
-        return np.array([n_classes if allowed is None else len(allowed) for allowed in self.among])
+        among, n_classes = self.among or [None] * self.n_rounds, len(self.classes)
+        return np.array([n_classes if allowed is None else len(allowed) for allowed in among])
 
     def truths(self) -> Integers:
         """Return the right label of every round in which it is known, as a position; −1 where it is not."""
@@ -131,15 +119,18 @@ def logged_rounds(
     n = rows.shape[0]
     if n == 0:
         raise ValueError(f"{name}: the log has no rounds")
-    labels = check_labels(guesses, n, "guesses")
-    guessed = labels.tolist()
-    allowed = [None] * n if among is None else _check_among(among, n)
+    guessed = check_labels(guesses, n, "guesses").tolist()
+    answered = _listed("correct", correct.tolist() if isinstance(correct, np.ndarray) else correct, n)
+    allowed = [None] * n if among is None else _listed("among", among, n)
+    for t, each in enumerate(allowed):
+        if each is not None and (isinstance(each, (str, bytes)) or not isinstance(each, Iterable)):
+            raise ValueError(f"among[{t}] must be a list of labels, or None where all are allowed; got {each!r:.80}")
+        allowed[t] = None if each is None else list(each)
     met = [label for each in allowed if each is not None for label in each]
     known = infer_classes(check_labels([*guessed, *met], n + len(met), "guesses"))
     listed = known if classes is None else check_classes(classes)
-    codes = encode_labels(labels, listed, "guesses", "list every label in classes")
-    places = [None if each is None else _places(each, listed, t, guessed[t]) for t, each in enumerate(allowed)]
-    answered = _check_length("correct", correct.tolist() if isinstance(correct, np.ndarray) else correct, n)
+    codes = encode_labels(check_labels(guesses, n, "guesses"), listed, "guesses", "list every label in classes")
+    places = tuple(None if each is None else _places(each, listed, t, guessed[t]) for t, each in enumerate(allowed))
     for t, answer in enumerate(answered):
         if answer is not None and not isinstance(answer, (bool, np.bool_)):
             raise ValueError(f"correct[{t}] must be True, False, or None where unknown; got {answer!r:.80}")
@@ -148,40 +139,26 @@ def logged_rounds(
         raise ValueError(
             f"{name}: correct is None in all of the {n} rounds; at least one must be answered, right or wrong"
         )
-    chances = _check_propensities(propensities, n)
-    allowed_in = None if among is None else tuple(places)
-    return LoggedRounds(name, as_matrix(rows), listed, codes, answers, chances, allowed_in, classes is not None)
-
-
-def _check_length(name: str, given: Any, n: int) -> list[Any]:
-    listed = list(given)
-    if len(listed) != n:
-        raise ValueError(f"{name} must have {n} entries, one for each round; got {len(listed)}")
-    return listed
-
-
-def _check_propensities(propensities: Any, n: int) -> Floats:
-    if propensities is None:
-        return np.full(n, np.nan)
-    chances = np.broadcast_to(np.asarray(propensities, dtype=np.float64), (n,)).copy()
+    of_all = np.nan if propensities is None else np.asarray(propensities, dtype=np.float64)
+    chances = np.broadcast_to(of_all, (n,)).copy()
     given = chances[~np.isnan(chances)]
     check_real(given if len(given) else np.ones(1), "propensities")
-    wrong = ~(np.isnan(chances) | ((chances > 0.0) & (chances <= 1.0)))
+    wrong = (chances <= 0.0) | (chances > 1.0)
     if wrong.any():
         at = int(wrong.argmax())
         raise ValueError(
             f"propensities[{at}] must be above 0 and at most 1: the chance that the guessed label had; "
             f"got {chances[at]:g}. Where it is not known, leave it empty (NaN)"
         )
-    return chances
+    allowed_in, is_complete = None if among is None else places, classes is not None
+    return LoggedRounds(name, as_matrix(rows), listed, codes, answers, chances, allowed_in, is_complete)
 
 
-def _check_among(among: Sequence[Any], n: int) -> list[list[Any] | None]:
-    listed = _check_length("among", among, n)
-    for t, each in enumerate(listed):
-        if each is not None and (isinstance(each, (str, bytes)) or not isinstance(each, Iterable)):
-            raise ValueError(f"among[{t}] must be a list of labels, or None where all are allowed; got {each!r:.80}")
-    return [None if each is None else list(each) for each in listed]
+def _listed(name: str, given: Any, n: int) -> list[Any]:
+    listed = list(given)
+    if len(listed) != n:
+        raise ValueError(f"{name} must have {n} entries, one for each round; got {len(listed)}")
+    return listed
 
 
 def _places(allowed: list[Any], classes: npt.NDArray[Any], t: int, guess: Any) -> Integers:
@@ -228,8 +205,7 @@ def read_log(
         empty where unknown), with which propensity (empty where unknown), and which labels were allowed
         (with ``|`` between them; empty where all were). All other columns are features.
     classes : sequence of str, optional
-        All labels that there are: the right one is always among them. Without it the labels are those that were guessed
-        or allowed, and there may be others.
+        As for `logged_rounds`.
     reading : Reading
         Further reading options; the label is not used.
 
@@ -297,24 +273,19 @@ def _understand(table: "Table", asked: Reading, columns: LogColumns, classes: Se
 
 
 def _answer(word: str) -> bool | None:
-    if word.lower() in _UNKNOWN_WORDS:
-        return None
-    if word.lower() not in _RIGHT_WORDS and word.lower() not in _WRONG_WORDS:
+    if word.lower() not in _ANSWERS:
         raise ValueError(
             ", which is neither right nor wrong; write true or false (right or wrong, yes or no, 1 or 0), and nothing "
             "where unknown"
         )
-    return word.lower() in _RIGHT_WORDS
+    return _ANSWERS[word.lower()]
 
 
 def _chance(word: str) -> float:
-    if word.lower() in _UNKNOWN_WORDS:
-        return np.nan
-    try:
-        chance = float(word.replace(",", "."))
-    except ValueError:
-        chance = np.inf
-    if not 0.0 < chance <= 1.0:
+    chance = np.inf
+    with suppress(ValueError):
+        chance = np.nan if _ANSWERS.get(word.lower(), True) is None else float(word.replace(",", "."))
+    if chance <= 0.0 or chance > 1.0:
         raise ValueError(
             "; a propensity is above 0 and at most 1: the chance that the guessed label had. Leave the cell "
             "empty where it is not known"
