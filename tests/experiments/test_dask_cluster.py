@@ -103,7 +103,7 @@ class Cluster:
 
     def left(self, name: str) -> list[Path]:
         """What a worker has of a run."""
-        return list((self.folder / name).glob("**/onebit-*"))
+        return list((self.folder / name).glob("*/*/onebit-*"))
 
     def game_processes(self) -> list[str]:
         """The processes that play, of all workers: those that were spawned in the sessions of ours."""
