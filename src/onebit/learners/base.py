@@ -36,8 +36,18 @@ from onebit.learners.tickets import Tickets
 _NO_EVIDENCE = np.empty(0)
 
 
+class _Locked:
+    _lock: threading.RLock
+
+    def __new__(cls, *_settings: Any, **_named: Any) -> Self:
+        """Give every learner a lock, so that threads may share it: a round runs in one thread at a time."""
+        learner = super().__new__(cls)
+        learner._lock = threading.RLock()
+        return learner
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class _CommonSettings:
+class _CommonSettings(_Locked):
     """The settings of every learner. Learners are data classes: their fields are their settings, and nothing else."""
 
     classes: Any = None
@@ -86,7 +96,6 @@ class Learner(_CommonSettings, run.Classifier):
     n_uniform_guesses_: int
     weights_, support_, coefficients_ = run.LearnedArray(), run.LearnedArray(), run.LearnedArray()
 
-    _lock: threading.RLock
     _state: State
     _labels: tuple[Any, ...]
     _key: int
@@ -480,12 +489,6 @@ class Learner(_CommonSettings, run.Classifier):
         return uniform(Draw(self._key, round))
 
     # Copies, here or in another process, have their own lock and no open tickets: those belong to the original.
-
-    def __new__(cls, *_settings: Any, **_named: Any) -> Self:
-        """Give every learner a lock, so that threads may share it: a round runs in one thread at a time."""
-        learner = super().__new__(cls)
-        learner._lock = threading.RLock()
-        return learner
 
     def __copy__(self) -> Self:
         return copy.deepcopy(self)  # with a shared state each would learn from the other's rounds
