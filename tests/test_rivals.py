@@ -10,9 +10,8 @@ import pytest
 import scipy.sparse
 
 import rivals
-from onebit.experiments.comparison import Comparison, run_comparison
+from onebit.experiments.comparison import Comparison, play_league, run_comparison
 from onebit.experiments.entries import enter
-from onebit.experiments.league import League, play_league
 from onebit.experiments.players import player_from
 from onebit.experiments.run import CellError
 from onebit.streams import bundled, preprocess
@@ -127,7 +126,7 @@ def test_a_hanging_rival_is_ended_and_the_league_goes_on(fake_environment: Path,
     (fake_environment / "coba" / "learners.py").write_text(HANGING)
     learners = enter("UniformGuess"), enter(Coba(), "coba")
     sources = tuple(find_sources(["digits", "iris"]))
-    league = League(sources, learners, rounds=10, runs=2, rival_seconds=3.0)
+    league = Comparison(sources, learners, rounds=10, runs=2, rival_seconds=3.0, seconds_per_game=600.0)
     outcomes, failures = play_league(league, tmp_path, jobs=1)
     assert [(outcome.dataset, outcome.entry.title) for outcome in outcomes] == [
         ("digits", "UniformGuess"),

@@ -12,17 +12,10 @@ import numpy as np
 import pytest
 
 from in_process import onebit
-from onebit.cli.league import Field, _intro, _league, _page_names, _percent, _what_it_is, command
+from onebit.cli.league import Field, _intro, _league, _page_names, _percent, command
 from onebit.cli.options import Games, Workers
-from onebit.experiments.comparison import run_comparison
-from onebit.experiments.entries import Entry, enter
-from onebit.experiments.league import (
-    League,
-    _in_seconds,
-    every_learner,
-    play_league,
-    with_diagonals,
-)
+from onebit.experiments.comparison import Comparison, in_seconds, play_league, run_comparison
+from onebit.experiments.entries import Entry, enter, every_learner, with_diagonals
 from onebit.experiments.players import player_from
 from onebit.experiments.statistics import standings
 from onebit.learners import Banditron, NearestNeighbor, UniformGuess, all_learners
@@ -74,6 +67,9 @@ SAME_BYTES = ("standings.csv", "results.csv", "pairs.csv", "tests.csv", "unfinis
 def players(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "league_players.py").write_text(PLAYERS)
     monkeypatch.syspath_prepend(str(tmp_path))
+
+
+League = partial(Comparison, seconds_per_game=600.0)
 
 
 def _everyone(rounds: int) -> list[Entry]:
@@ -225,7 +221,7 @@ def test_who_cannot_be_entered_for_so_few_rounds_is_named(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Banditron, "contenders", classmethod(for_long_games))
     entries = every_learner(160)[0]
-    league = League(tuple(find_sources(["wine", "wedges"])), tuple(entries), rounds=160, runs=2, field=_everyone)
+    league = League(tuple(find_sources(["wine", "wedges"])), tuple(entries), rounds=160, runs=2, field_for=_everyone)
     left_out = [(failure.dataset, failure.entry.title, failure.reason) for failure in league.left_out()]
     assert left_out == [("wedges", "Banditron", "it cannot be entered for a game of 78 rounds")]
 
@@ -250,7 +246,7 @@ def test_learners_say_how_they_are_entered(monkeypatch: pytest.MonkeyPatch) -> N
     assert "radius" in absent["NearestNeighbor"]
     # Every source asks with its own number of rounds.
     sources = tuple(find_sources(["iris", "wine"]))
-    league = League(sources, (), rounds=160, runs=2, field=_everyone)
+    league = League(sources, (), rounds=160, runs=2, field_for=_everyone)
     rates = [
         entry.spec.settings["exploration"]
         for source in sources
@@ -311,7 +307,7 @@ def test_bad_requests_play_nothing(options: list[str], words: str, tmp_path: Pat
 
 
 def test_example_of_in_seconds() -> None:
-    assert (_in_seconds(12345.6), _in_seconds(0.0123)) == ("12 346 s", "0.012 s")
+    assert (in_seconds(12345.6), in_seconds(0.0123)) == ("12 346 s", "0.012 s")
 
 
 def test_example_of_every_learner() -> None:
@@ -341,12 +337,6 @@ def test_example_of_page_names() -> None:
         "vw-epsilon-0-05-2",
         "learner",
     ]
-
-
-def test_example_of_what_it_is() -> None:
-    from onebit.experiments.entries import enter
-
-    assert _what_it_is(enter("UniformGuess")) == "Guesses every label with the same probability and never learns."
 
 
 def test_who_needs_one_right_label_is_left_out() -> None:

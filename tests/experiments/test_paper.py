@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebit.cli.reproduce import _write_summary
+from onebit.cli.reproduce import _comparison, _write_summary
 from onebit.experiments import paper
 from onebit.experiments.comparison import Outcome, run_comparison, write_curves
 from onebit.experiments.paper import (
@@ -13,7 +13,6 @@ from onebit.experiments.paper import (
     SummaryRow,
     _parameters,
     contestants,
-    paper_comparison,
     published_curves,
     published_learner,
     summarize,
@@ -26,7 +25,7 @@ from onebit.streams import paper_weak
 
 @pytest.mark.ci
 def test_reproduce_is_a_comparison_on_the_papers_streams(tmp_path: Path) -> None:
-    comparison = paper_comparison(rounds=300, runs=2, seed=6)
+    comparison = _comparison(300, 2, 6)
     outcomes = run_comparison(comparison, tmp_path, jobs=1)
     assert [(o.dataset, o.entry.key) for o in outcomes] == [(d, e.key) for d in DATASETS for e in contestants()]
     learner = BanditPerceptron(Rational(), classes=3)
@@ -41,7 +40,7 @@ def test_reproduce_is_a_comparison_on_the_papers_streams(tmp_path: Path) -> None
 
 
 def test_the_shortest_game_knows_all_three_classes(tmp_path: Path) -> None:
-    assert len(run_comparison(paper_comparison(rounds=1, runs=1), tmp_path, jobs=1)) == 24
+    assert len(run_comparison(_comparison(1, 1, 0), tmp_path, jobs=1)) == 24
 
 
 def test_every_published_curve_belongs_to_somebody() -> None:

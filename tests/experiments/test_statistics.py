@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 
 from onebit.cli.compare import command as play_comparison
+from onebit.cli.league import _RUNS as LEAGUE_RUNS
 from onebit.cli.league import _verdict_in_words
 from onebit.cli.league import command as play_league
 from onebit.experiments.comparison import RUNS, Outcome
 from onebit.experiments.entries import Entry
 from onebit.experiments.grid import Spec
-from onebit.experiments.league import RUNS as LEAGUE_RUNS
 from onebit.experiments.league_figures import _pareto, _spots
 from onebit.experiments.statistics import (
     _critical_difference,

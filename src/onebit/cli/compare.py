@@ -1,27 +1,22 @@
-"""``onebit compare``: tables, figures and a page; `onebit league` shares most of how it plays."""
+"""``onebit compare``: tables, figures and a page."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from rich.console import Console
 
 from onebit.cli import options
-from onebit.cli.options import Games, after_options, has_figures, say_what_was_read, several
+from onebit.cli.options import Games, after_options, play_and_show, several
 from onebit.experiments.comparison import RUNS, Comparison, run_comparison, settle_in_hindsight, write_outcomes
 from onebit.experiments.entries import DEFAULT_ENTRIES, Entry, enter, rival_entries
-from onebit.experiments.run import Executor
 from onebit.experiments.statistics import LEVEL, TOO_FEW_RUNS, ComparisonRow, Tally, compare, signs_to_decide, tally
-from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
+from onebit.reporting.console import print_table, say_where
 from onebit.reporting.pages import Drawing, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, in_shell, number, what_means_are, with_error, write_csv
-from onebit.streams.data_set import in_lines
-from onebit.streams.preprocess import describe_preprocessing
 from onebit.streams.reading import Reading
 from onebit.streams.sources import find_sources
 
-_Played = TypeVar("_Played")
 _INTRO = (
     "Each round a learner is shown a row, names its label and learns only whether it was right; a learner that is "
     "told the label marks how far one could get with full information. All play the same rows in the same order."
@@ -63,8 +58,9 @@ def command(
             from onebit.experiments.figures import drawings
 
             drawn = drawings(outcomes)
-        _write_report(out / "report.html", rows, _tally_tables(rows, tallies, chosen), drawn, details)
-    for table in (_comparison_table(rows, chosen), *_tally_tables(rows, tallies, chosen)):
+        tables = _tables(rows, tallies, chosen)
+        _write_report(out / "report.html", rows, tables[1:], drawn, details)
+    for table in tables:
         print_table(console, table)
     say_where(console, "Tables, figures and report.html are", out)
 
@@ -77,46 +73,6 @@ def _baseline(named: str | None, entries: Sequence[Entry]) -> str:
     if named not in bandits:
         raise ValueError(f"--baseline must be one of those who play: {', '.join(bandits)}; got {named!r}")
     return named
-
-
-def play_and_show(
-    console: Console,
-    comparison: Comparison,
-    place: AbstractContextManager[Executor | None],
-    jobs: int | None,
-    out: Path,
-    play: Callable[..., _Played],
-) -> tuple[_Played, dict[str, str], bool]:
-    """Say what is played, and play it; return what came of it, the facts for its page, and whether to draw figures."""
-    sparse = {source.name: facts.is_sparse for source, facts in comparison.facts.items()}
-    texts = {
-        kind: describe_preprocessing(comparison.preprocessing, comparison.unit_length, kind)
-        for kind in dict.fromkeys(sparse.values())
-    }
-    preprocessing = next(iter(texts.values()))
-    if len(texts) > 1:
-        names = ", ".join(name for name, is_sparse in sparse.items() if is_sparse)
-        preprocessing = f"{texts[False]}; for {names}: {texts[True]}"
-    # After everything that can be wrong with the request, before anything is played.
-    prepare_folder(out)
-    for source, facts in comparison.facts.items():
-        say_what_was_read(console, source.name, facts.about)
-    text = f"Preprocessing, for all who do not scale columns themselves: {preprocessing}."
-    console.print(on_screen(text), highlight=False, soft_wrap=True)
-    is_drawn = has_figures(console)
-    n_sets, n_runs = len(comparison.sources), comparison.runs
-    size = f"{n_sets} data set{'s' * (n_sets > 1)}, {n_runs} run{'s' * (n_runs > 1)}"
-    with progress_bar(console, size) as show, place as executor:
-        played = play(comparison, out, jobs=jobs, on_progress=show, executor=executor)
-    details = {
-        "Data sets": ", ".join(source.name for source in comparison.sources),
-        **{f"Read: {source.name}": in_lines(facts.about) for source, facts in comparison.facts.items()},
-        "Rounds": f"at most {grouped(comparison.rounds)}, each row once",
-        "Runs": f"{n_runs}, each on a shuffle of its own, the same for all learners",
-        "Seeds": f"{comparison.seed} to {comparison.seed + n_runs - 1}",
-        "Preprocessing": f"{preprocessing}; learners that scale columns themselves get rows as they come",
-    }
-    return played, details, is_drawn
 
 
 def _write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence[Tally]) -> None:
@@ -137,26 +93,21 @@ def _write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence
     write_csv(folder / "tally.csv", columns, tallied)
 
 
-def _comparison_table(rows: Sequence[ComparisonRow], baseline: str) -> Table:
-    """Return every entry on every data set, for the screen."""
+def _tables(rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseline: str) -> list[Table]:
+    """Return every entry on every data set, for the screen, then its wins, ties and losses."""
     begins = [at for at, row in enumerate(rows) if at == 0 or rows[at - 1].outcome.dataset != row.outcome.dataset]
     first = {at: f"{rows[at].outcome.dataset} ({grouped(rows[at].outcome.rounds[-1])})" for at in begins}
     lines = [[first.get(at, ""), *_cells(row)[:-1]] for at, row in enumerate(rows)]
-    styles = ("name", *_STYLES[:-1])
     title = what_means_are(len(rows[0].outcome.final))
-    return Table(("data", *_COLUMNS[:-1]), lines, title, _legend(baseline, rows), styles, begins)
-
-
-def _tally_tables(rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseline: str) -> list[Table]:
-    """Return wins, ties and losses of every entry; nothing over a single data set, whose table has them."""
-    if not tallies or len({row.outcome.dataset for row in rows}) < 2:
-        return []
-    lines = [
+    all_sets = Table(("data", *_COLUMNS[:-1]), lines, title, _legend(baseline, rows), ("name", *_STYLES[:-1]), begins)
+    if not tallies or len(begins) < 2:  # the table of a single data set has them
+        return [all_sets]
+    counts = [
         [row.title, str(row.wins), str(row.ties), str(row.losses), f"{row.ratio:.2f}", fixed(row.p, ".2g")]
         for row in tallies
     ]
     columns = ("learner", "wins", "ties", "losses", "mistakes / baseline's", "p across")
-    return [Table(columns, lines, f"Against {baseline}, over the data sets")]
+    return [all_sets, Table(columns, counts, f"Against {baseline}, over the data sets")]
 
 
 def _cells(row: ComparisonRow) -> list[str | Cell]:

@@ -12,11 +12,9 @@ from typing import Annotated, NamedTuple
 from rich.console import Console
 
 from onebit.cli import options
-from onebit.cli.compare import play_and_show
-from onebit.cli.options import Games, after_options, option_words, several
-from onebit.experiments.comparison import Failure, Outcome, write_outcomes
-from onebit.experiments.entries import Entry, enter, rival_entries
-from onebit.experiments.league import RUNS, SECONDS, League, every_learner, play_league, with_diagonals
+from onebit.cli.options import Games, after_options, option_words, play_and_show, several
+from onebit.experiments.comparison import Comparison, Failure, Outcome, in_seconds, play_league, write_outcomes
+from onebit.experiments.entries import enter, every_learner, rival_entries, with_diagonals
 from onebit.experiments.players import LearnerPlayer, build, player_from
 from onebit.experiments.statistics import LEVEL, Standing, Standings, Tally, signs_to_decide, standings
 from onebit.reporting.console import on_screen, print_table, say_where
@@ -25,6 +23,10 @@ from onebit.reporting.text import Cell, Table, fixed, grouped, in_shell, number,
 from onebit.streams.reading import Reading
 from onebit.streams.sources import find_sources, known_names
 
+_RUNS = (
+    20  # enough for a significant difference among 26 000 pairs on single sets, after the correction for all of them
+)
+_SECONDS = 600.0
 _INTRO = (
     "Every learner on every set, each with its own default settings. Each round a learner is shown a row, names its "
     "label and learns only whether it was right. All play the same rows in the same order."
@@ -62,7 +64,7 @@ class Field(NamedTuple):
     bundled: Annotated[bool, f"Play on all that comes with onebit: {', '.join(known_names())}."] = True
     diagonal: Annotated[bool, "Play the diagonal forms too of all who keep whole matrices."] = False
     seconds_per_game: Annotated[float, "The longest game; by what a learner says of its effort, not by a clock."] = (
-        SECONDS
+        _SECONDS
     )
 
 
@@ -73,7 +75,7 @@ def command(
     *,
     field: Field,
     games: Games,
-    runs: Annotated[int, "Runs of every learner, each on its own shuffle."] = RUNS,
+    runs: Annotated[int, "Runs of every learner, each on its own shuffle."] = _RUNS,
     reading: Reading,
     workers: options.Workers,
     out: options.Out = Path("results/league"),
@@ -85,14 +87,15 @@ def command(
     league, absent = _league(data, field, games, reading, runs)
     (outcomes, failures), details, is_drawn = play_and_show(console, league, place, workers.jobs, out, play_league)
     with console.status("Drawing figures and writing the pages …"):
-        results = _Results(standings(outcomes), outcomes, failures, absent)
-        _write_tables(out, results)
+        found = standings(outcomes)
+        _write_tables(out, found, outcomes, failures, absent)
         write_outcomes(out, outcomes, league.seed)
         words = [*option_words(field), *games.words(reading, runs), *after_options(data)]
-        details |= {"Command": in_shell(["onebit", "league", *words]), "Longest game": league.longest_game}
-        _write_pages(out, results, details, is_drawn)
-    print_table(console, replace(_standings_table(results.standings, {}), title="Standings"))
-    console.print(on_screen(_verdict_in_words(results.standings)), highlight=False)
+        longest = f"{in_seconds(field.seconds_per_game)} at 10⁹ numbers a second, by what a learner says of its effort"
+        details |= {"Command": in_shell(["onebit", "league", *words]), "Longest game": longest}
+        _write_pages(out, found, outcomes, failures, absent, details, is_drawn)
+    print_table(console, replace(_standings_table(found, {}), title="Standings"))
+    console.print(on_screen(_verdict_in_words(found)), highlight=False)
     lines = [f"{entry.title} did not finish {dataset}: {reason}" for dataset, entry, reason in failures]
     for line in lines + [f"{title} does not play: {reason}" for title, reason in absent.items()]:
         console.print(on_screen(line), highlight=False, soft_wrap=True)
@@ -101,7 +104,7 @@ def command(
 
 def _league(
     data: Sequence[str], field: Field, games: Games, reading: Reading, runs: int
-) -> tuple[League, dict[str, str]]:
+) -> tuple[Comparison, dict[str, str]]:
     """Return the league, and the learners that cannot be entered, with the reason."""
     rivals = rival_entries(several(games.rival), whole_grid=games.grid)
     named = [enter(text) for text in games.learners]
@@ -116,35 +119,28 @@ def _league(
     bundled = [name for name in known_names() if name not in data] if field.bundled else []
     if not bundled and not data:
         raise ValueError("there is nothing to play: name data sets, or leave out --no-bundled")
-    league = League(
+    league = Comparison(
         tuple(find_sources([*bundled, *data], reading)),
         tuple(entries),
         runs=runs,
         # A learner is built, and begins, to be entered.
-        field=None if named else cache(lambda rounds: (*every_learner(rounds, diagonal=field.diagonal)[0], *rivals)),
+        field_for=None
+        if named
+        else cache(lambda rounds: (*every_learner(rounds, diagonal=field.diagonal)[0], *rivals)),
         seconds_per_game=field.seconds_per_game,
         **games.settings,
     )
     return league, absent
 
 
-class _Results(NamedTuple):
-    """All that the report shows."""
-
-    standings: Standings
-    outcomes: Sequence[Outcome]
-    failures: Sequence[Failure]
-    absent: Mapping[str, str]  # learners that could not be entered at all, and why
-
-    def unfinished(self, every_set: str) -> list[tuple[str, str, str]]:
-        """Return learner, set and reason of every game that was not played."""
-        rows = [(failure.entry.title, failure.dataset, failure.reason) for failure in self.failures]
-        return rows + [(title, every_set, reason) for title, reason in self.absent.items()]
-
-
-def _write_tables(folder: Path, results: _Results) -> None:
+def _write_tables(
+    folder: Path,
+    found: Standings,
+    outcomes: Sequence[Outcome],
+    failures: Sequence[Failure],
+    absent: Mapping[str, str],
+) -> None:
     """Write tables as CSV: the same bytes whenever the same is played."""
-    found, test = results.standings, results.standings.friedman
     lines: list[tuple[object, ...]] = []
     for row in found.everyone:
         counts = (row.firsts, row.wins, row.ties, row.losses) if row.number else [""] * 4
@@ -165,7 +161,7 @@ def _write_tables(folder: Path, results: _Results) -> None:
             number(found.ranks.get((outcome.dataset, outcome.entry.title))),
             number(outcome.exploration),
         )
-        for outcome in results.outcomes
+        for outcome in outcomes
     ]
     columns = ["dataset", "rounds", "runs", "learner", "mean", "standard_error", "rank", "explored"]
     write_csv(folder / "results.csv", columns, lines)
@@ -173,7 +169,7 @@ def _write_tables(folder: Path, results: _Results) -> None:
     lines = [(*names, each.wins, each.ties, each.losses, number(each.ratio), number(each.p)) for names, each in pairs]
     write_csv(folder / "pairs.csv", ("learner", "against", "wins", "ties", "losses", "ratio", "p_across"), lines)
     lines = [("sets", len(found.datasets)), ("learners_ranked", len(found.ranked))]
-    if test is not None:
+    if (test := found.friedman) is not None:
         values = {
             "friedman_chi2": test.chi2,
             "friedman_chi2_p": test.p_chi2,
@@ -187,8 +183,9 @@ def _write_tables(folder: Path, results: _Results) -> None:
     lines += [("runs", found.n_runs), ("sign_tests_on_sets", found.n_tests)]
     lines += [("runs_to_decide_one", found.runs_to_decide)] if found.n_tests else []
     write_csv(folder / "tests.csv", ("quantity", "value"), lines)
-    unfinished = [(dataset, title, reason) for title, dataset, reason in results.unfinished("")]
-    write_csv(folder / "unfinished.csv", ("dataset", "learner", "reason"), unfinished)
+    lines = [(failure.dataset, failure.entry.title, failure.reason) for failure in failures]
+    lines += [("", *left_out) for left_out in absent.items()]
+    write_csv(folder / "unfinished.csv", ("dataset", "learner", "reason"), lines)
 
 
 def _standings_table(found: Standings, links: Mapping[str, str]) -> Table:
@@ -196,7 +193,6 @@ def _standings_table(found: Standings, links: Mapping[str, str]) -> Table:
     columns = ("", "learner", "mean rank", "of common", "first", "mistakes / best", "w/t/l", "explored", "µs/round")
     rows: list[list[str | Cell]] = []
     for row in found.everyone:
-        is_ranked = row.number is not None
         mean, common = fixed(row.mean_rank, ".2f"), fixed(row.mean_rank_of_common, ".2f")
         rows.append(
             [
@@ -205,9 +201,9 @@ def _standings_table(found: Standings, links: Mapping[str, str]) -> Table:
                 mean,
                 # Where all have finished all sets it would be redundant.
                 "" if common == mean else common,
-                str(row.firsts) if is_ranked else "",
+                str(row.firsts) if row.number else "",
                 f"{row.relative:.2f}",
-                f"{row.wins}/{row.ties}/{row.losses}" if is_ranked else "",
+                f"{row.wins}/{row.ties}/{row.losses}" if row.number else "",
                 _percent(row.explored),
                 grouped(row.microseconds, 1),
                 f"{row.finished} of {len(found.datasets)}",
@@ -245,37 +241,44 @@ def _verdict_in_words(found: Standings) -> str:
     return f"{text} Mean ranks that are at least {difference} apart differ (Nemenyi, {LEVEL:g}).{few}"
 
 
-def _write_pages(folder: Path, results: _Results, details: Mapping[str, str], is_drawn: bool) -> None:
+def _write_pages(
+    folder: Path,
+    found: Standings,
+    outcomes: Sequence[Outcome],
+    failures: Sequence[Failure],
+    absent: Mapping[str, str],
+    details: Mapping[str, str],
+    is_drawn: bool,
+) -> None:
     """Write ``report.html``, and a page for every learner in ``learners/``, with figures if they are to be drawn."""
-    found = results.standings
     names = _page_names([row.title for row in found.everyone])
     drawn: dict[str, list[Drawing]] = {}
     if is_drawn:
         from onebit.experiments.league_figures import drawings, learner_drawings
 
-        for drawing in drawings(found):
-            drawn[drawing.name] = [drawing]
+        drawn = {drawing.name: [drawing] for drawing in drawings(found)}
     (folder / "learners").mkdir(parents=True, exist_ok=True)
     for row in found.everyone:
         blocks: list[Block] = [
             Cell("The whole league", link="../report.html"),
             *_about(row, found),
             *section("Against the others", *_pairs_of(row, found, names)),
-            *section("Set by set", _sets_of(row, results)),
-            *(learner_drawings(row, names[row.title], results.outcomes) if is_drawn else ()),
+            *section("Set by set", _sets_of(row, found, outcomes, failures)),
+            *(learner_drawings(row, names[row.title], outcomes) if is_drawn else ()),
         ]
         path = folder / "learners" / f"{names[row.title]}.html"
         write_page(path, row.entry.shown, blocks, folder / "figures" / "learners")
     links = {title: f"learners/{name}.html" for title, name in names.items()}
-    headings = ("learner", "set", "reason")
-    unfinished = Table(headings, results.unfinished("every set"), styles=("name", "", "remark"))
+    rows = [(failure.entry.title, failure.dataset, failure.reason) for failure in failures]
+    rows += [(title, "every set", reason) for title, reason in absent.items()]
+    unfinished = Table(("learner", "set", "reason"), rows, styles=("name", "", "remark"))
     whole = [
         *_intro(found),
         *section("Standings", _verdict_in_words(found), _standings_table(found, links)),
         *drawn.get("critical_difference", ()),
-        *section("Not finished", *((_UNFINISHED, unfinished) if unfinished.rows else ())),
+        *section("Not finished", *((_UNFINISHED, unfinished) if rows else ())),
         *section("Exploration and time", *drawn.get("exploration", ()), *drawn.get("time", ())),
-        *section("Every set", _RATES, _rates(results, links), *drawn.get("ranks", ())),
+        *section("Every set", _RATES, _rates(found, outcomes, links), *drawn.get("ranks", ())),
         *section("Pairs", *((_PAIRS, _pairs(found, links)) if found.pairs else ()), *drawn.get("pairs", ())),
         *what_was_run(details),
     ]
@@ -298,9 +301,8 @@ def _intro(found: Standings) -> list[str]:
     return [_INTRO, _HINDSIGHT] if any(row.entry.hindsight for row in found.unranked) else [_INTRO]
 
 
-def _rates(results: _Results, links: Mapping[str, str]) -> Table:
-    found = results.standings
-    rates = {(each.dataset, each.entry.title): f"{each.mean / each.rounds[-1]:.1%}" for each in results.outcomes}
+def _rates(found: Standings, outcomes: Sequence[Outcome], links: Mapping[str, str]) -> Table:
+    rates = {(each.dataset, each.entry.title): f"{each.mean / each.rounds[-1]:.1%}" for each in outcomes}
 
     def cell(dataset: str, title: str) -> Cell:
         rank = found.ranks.get((dataset, title))
@@ -327,28 +329,24 @@ def _kind(pair: Tally) -> str:
 
 
 def _about(row: Standing, found: Standings) -> list[Block]:
-    n_sets, is_ranked = len(found.datasets), row.number is not None
-    place = f"{row.number} of {len(found.ranked)}, mean rank {row.mean_rank:.2f}"
-    counts = f"{row.wins}, {row.ties}, {row.losses} against all others on every set"
-    facts = {
-        "Played as": row.entry.written,
-        "Place": place if is_ranked else f"not ranked: {row.entry.advantage}",
+    """Return what a learner is, by the first line of its documentation, and its results over all sets."""
+    player = player_from(row.entry.spec)
+    documented = type(build(row.entry.spec)) if isinstance(player, LearnerPlayer) else type(player)
+    what_it_is = (inspect.getdoc(documented) or "").partition("\n\n")[0].replace("\n", " ").replace("`", "")
+    n_sets = len(found.datasets)
+    facts = {"Played as": row.entry.written, "Place": f"not ranked: {row.entry.advantage}"}
+    if row.number is not None:
+        facts["Place"] = f"{row.number} of {len(found.ranked)}, mean rank {row.mean_rank:.2f}"
+        facts["First on"] = f"{row.firsts} of {n_sets} sets"
+        facts["Wins, ties, losses"] = f"{row.wins}, {row.ties}, {row.losses} against all others on every set"
+    facts |= {
         "Finished": f"{row.finished} of {n_sets} sets",
-        "First on": f"{row.firsts} of {n_sets} sets" if is_ranked else "",
         "Mistakes": f"{row.relative:.2f} times those of the best on each set, geometric mean",
-        "Wins, ties, losses": counts if is_ranked else "",
         "Explored": "" if math.isnan(row.explored) else f"{_percent(row.explored)} of its guesses",
         "Time": f"{grouped(row.microseconds, 1)} µs per round, geometric mean" if row.microseconds > 0 else "",
         "Note": row.entry.note,
     }
-    return [_what_it_is(row.entry), {name: text for name, text in facts.items() if text}]
-
-
-def _what_it_is(entry: Entry) -> str:
-    """Return the first line of the documentation of a learner or rival; nothing if it has none."""
-    player = player_from(entry.spec)
-    thing = build(entry.spec) if isinstance(player, LearnerPlayer) else player
-    return (inspect.getdoc(type(thing)) or "").partition("\n\n")[0].replace("\n", " ").replace("`", "")
+    return [what_it_is, {name: text for name, text in facts.items() if text}]
 
 
 def _pairs_of(row: Standing, found: Standings, names: Mapping[str, str]) -> list[Block]:
@@ -368,17 +366,17 @@ def _pairs_of(row: Standing, found: Standings, names: Mapping[str, str]) -> list
     return [text, Table(("against", "wins", "ties", "losses", "mistakes / theirs", "p across"), rows)]
 
 
-def _sets_of(row: Standing, results: _Results) -> Table:
-    mine = {outcome.dataset: outcome for outcome in results.outcomes if outcome.entry.title == row.title}
-    reasons = {failure.dataset: failure.reason for failure in results.failures if failure.entry.title == row.title}
+def _sets_of(row: Standing, found: Standings, outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> Table:
+    mine = {outcome.dataset: outcome for outcome in outcomes if outcome.entry.title == row.title}
+    reasons = {failure.dataset: failure.reason for failure in failures if failure.entry.title == row.title}
     rows: list[list[str]] = []
-    for name in results.standings.datasets:
-        rank, outcome = fixed(results.standings.ranks.get((name, row.title)), "g"), mine.get(name)
+    for name in found.datasets:
+        rank, outcome = fixed(found.ranks.get((name, row.title)), "g"), mine.get(name)
         if outcome is None:
             remark = f"not finished: {reasons.get(name, 'no setting of it could')}"
             rows.append([name, "", "", "", rank, "", "", "", remark])
             continue
-        ranked = [each.mean for each in results.outcomes if each.dataset == name and each.entry.is_ranked]
+        ranked = [each.mean for each in outcomes if each.dataset == name and each.entry.is_ranked]
         rows.append(
             [
                 *(name, grouped(outcome.rounds[-1]), with_error(outcome.mean, outcome.standard_error)),

@@ -1,22 +1,28 @@
 """Options that several commands have, each written once, and what the commands do with them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from rich.console import Console
 from rich.table import Table
 
-from onebit.experiments.comparison import ROUNDS
-from onebit.experiments.players import PATIENCE
+from onebit.experiments.players import PATIENCE, ROUNDS
 from onebit.experiments.run import Executor, check_jobs
 from onebit.extras import missing_extra
 from onebit.learners import all_learners
-from onebit.reporting.console import on_screen, say_note
+from onebit.reporting.console import on_screen, prepare_folder, progress_bar, say_note
+from onebit.reporting.text import grouped
+from onebit.streams.data_set import in_lines
+from onebit.streams.preprocess import describe_preprocessing
 from onebit.streams.reading import Reading
 from onebit.streams.sources import known_names
 
+if TYPE_CHECKING:
+    from onebit.experiments.comparison import Comparison
+
+_Played = TypeVar("_Played")
 _OTHERS = ["a stream of your own, mypackage.streams:mine", "or any of them made harder, noise:0.05:digits"]
 NAMES = ", ".join([*known_names(), *_OTHERS])
 LEARNERS = ", ".join(sorted(cls.__name__ for cls in all_learners()))
@@ -145,3 +151,43 @@ def has_figures(console: Console) -> bool:
     if line is not None:
         say_note(console, f"there will be no figures: {line}")
     return line is None
+
+
+def play_and_show(
+    console: Console,
+    comparison: "Comparison",
+    place: AbstractContextManager[Executor | None],
+    jobs: int | None,
+    out: Path,
+    play: Callable[..., _Played],
+) -> tuple[_Played, dict[str, str], bool]:
+    """Say what is played, and play it; return what came of it, the facts for its page, and whether to draw figures."""
+    sparse = {source.name: facts.is_sparse for source, facts in comparison.facts.items()}
+    texts = {
+        kind: describe_preprocessing(comparison.preprocessing, comparison.unit_length, kind)
+        for kind in dict.fromkeys(sparse.values())
+    }
+    preprocessing = next(iter(texts.values()))
+    if len(texts) > 1:
+        names = ", ".join(name for name, is_sparse in sparse.items() if is_sparse)
+        preprocessing = f"{texts[False]}; for {names}: {texts[True]}"
+    # After everything that can be wrong with the request, before anything is played.
+    prepare_folder(out)
+    for source, facts in comparison.facts.items():
+        say_what_was_read(console, source.name, facts.about)
+    text = f"Preprocessing, for all who do not scale columns themselves: {preprocessing}."
+    console.print(on_screen(text), highlight=False, soft_wrap=True)
+    is_drawn = has_figures(console)
+    n_sets, n_runs = len(comparison.sources), comparison.runs
+    size = f"{n_sets} data set{'s' * (n_sets > 1)}, {n_runs} run{'s' * (n_runs > 1)}"
+    with progress_bar(console, size) as show, place as executor:
+        played = play(comparison, out, jobs=jobs, on_progress=show, executor=executor)
+    details = {
+        "Data sets": ", ".join(source.name for source in comparison.sources),
+        **{f"Read: {source.name}": in_lines(facts.about) for source, facts in comparison.facts.items()},
+        "Rounds": f"at most {grouped(comparison.rounds)}, each row once",
+        "Runs": f"{n_runs}, each on a shuffle of its own, the same for all learners",
+        "Seeds": f"{comparison.seed} to {comparison.seed + n_runs - 1}",
+        "Preprocessing": f"{preprocessing}; learners that scale columns themselves get rows as they come",
+    }
+    return played, details, is_drawn

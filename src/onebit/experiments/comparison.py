@@ -12,26 +12,44 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from onebit.code_version import code_version, reachable
 from onebit.engine.loop import default_checkpoints
-from onebit.experiments.entries import Entry
 from onebit.experiments.grid import JSON, Cell, Spec
-from onebit.experiments.players import PATIENCE, learned_arrays, make_rounds, play_cell, player_from
+from onebit.experiments.players import (
+    PATIENCE,
+    ROUNDS,
+    learned_arrays,
+    make_rounds,
+    play_cell,
+    player_from,
+)
 from onebit.experiments.run import Executor, check_jobs, run
 from onebit.experiments.store import Store
 from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_number, check_seed
-from onebit.reporting.text import fixed, number, write_csv
+from onebit.reporting.text import fixed, grouped, number, write_csv
 from onebit.streams import describe
 from onebit.streams.preprocess import METHODS
-from onebit.streams.sources import Source, draw, draw_function, is_sparse_stream, load, say_changes
+from onebit.streams.sources import (
+    Source,
+    draw,
+    draw_function,
+    has_several_right,
+    is_sparse_stream,
+    load,
+    say_changes,
+)
 
-# Ten thousand rounds show how learners differ. Twelve runs are enough for significance in a hundred comparisons where
-# one learner is better in every run, and in seven where it is in all but one (`onebit.experiments.statistics`).
-ROUNDS, RUNS = 10_000, 12
+if TYPE_CHECKING:
+    from onebit.experiments.entries import Entry
+
+# Enough for significance in a hundred comparisons where one learner is better in every run, and in seven where it is in
+# all but one (`onebit.experiments.statistics`).
+RUNS = 12
+_NUMBERS_PER_SECOND = 1e9  # what one core does, roughly: products of a few million numbers, from memory
 _MOST_PATIENCE = 1e6  # eleven days. The longest possible timeout is about twice that: milliseconds in 31 bits
 # More is a typing error: the list of games alone would fill the memory.
 _MAX_ROUNDS, _MAX_RUNS = 10**12, 100_000
@@ -42,7 +60,7 @@ class Comparison:
     """What is played."""
 
     sources: tuple[Source, ...]
-    entries: tuple[Entry, ...]
+    entries: "tuple[Entry, ...]"
     rounds: int = ROUNDS  # at most this many rounds; fewer where a data set has fewer rows
     runs: int = RUNS
     seed: int = 0  # run r plays data and random numbers of seed + r
@@ -50,9 +68,19 @@ class Comparison:
     unit_length: bool = False
     rival_seconds: float = PATIENCE  # time limit of a rival's program for a game, in seconds
     keep_learned: bool = False  # whether to store the learned arrays at the end
+    seconds_per_game: float | None = None
+    """In a league: the longest game, in seconds of 10⁹ numbers each. Who would take longer is left out, by a learner's
+    `effort` and not by the clock, so that the same games are played on every machine."""
+    field_for: "Callable[[int], Sequence[Entry]] | None" = None
+    """In a league: the entries for a game of so many rounds, always the same titles in the same order; the same
+    everywhere by default."""
 
     def __post_init__(self) -> None:
         check_integer("rounds", self.rounds, low=1, high=_MAX_ROUNDS)
+        is_league = self.seconds_per_game is not None
+        if is_league:
+            check_number("seconds_per_game", self.seconds_per_game, above=0.0)
+            check_integer("runs", self.runs, low=2)  # one run has no spread to test a difference by
         check_integer("runs", self.runs, low=1, high=_MAX_RUNS)
         check_seed(self.seed)
         check_integer("seed + runs", self.seed + self.runs, low=1, high=MAX_SEED)
@@ -63,9 +91,34 @@ class Comparison:
             if titles.count(title) > 1:
                 raise ValueError(f"{title}: the learner is named twice")
 
-    def entries_on(self, source: Source) -> tuple[Entry, ...]:
-        """Return the entries that play a source: all."""
-        return self.entries
+    def entries_on(self, source: Source) -> "tuple[Entry, ...]":
+        """Return the entries that play a source."""
+        return tuple(entry for entry, reason in self._with_reasons(source) if not reason)
+
+    def left_out(self) -> "list[Failure]":
+        """Return which entries do not play which source: they would take too long, or are for longer games."""
+        listed = ((source, self._with_reasons(source)) for source in self.sources)
+        return [Failure(source.name, entry, reason) for source, all_of in listed for entry, reason in all_of if reason]
+
+    def _with_reasons(self, source: Source) -> "list[tuple[Entry, str]]":
+        if self.seconds_per_game is None:
+            return [(entry, "") for entry in self.entries]
+        facts = self.facts[source]
+        entries = self.entries if self.field_for is None else self.field_for(facts.rounds)
+        found = []
+        for entry in entries:
+            player, reason = player_from(entry.spec), ""
+            effort = player.effort(rounds=facts.rounds, n_features=facts.n_features, n_classes=facts.n_classes)
+            seconds = effort / _NUMBERS_PER_SECOND
+            if has_several_right(source) and not player.takes_several_right:
+                reason = "several labels may be right in a round, and it needs the right one"
+            elif seconds > self.seconds_per_game:
+                reason = f"too long: {in_seconds(seconds)} at 10⁹ numbers a second, where a game may take "
+                reason += f"{in_seconds(self.seconds_per_game)} (--seconds-per-game)"
+            found.append((entry, reason))
+        too_short = f"it cannot be entered for a game of {grouped(facts.rounds)} rounds"
+        titles = {entry.title for entry in entries}
+        return found + [(entry, too_short) for entry in self.entries if entry.title not in titles]
 
     @cached_property
     def facts(self) -> "dict[Source, _SourceFacts]":
@@ -108,6 +161,11 @@ class Comparison:
         return list(dict.fromkeys(cells))
 
 
+def in_seconds(seconds: float) -> str:
+    """Return seconds as readable text, also below one."""
+    return f"{grouped(seconds)} s" if seconds >= 10 else f"{seconds:.2g} s"
+
+
 class _SourceFacts(NamedTuple):
     """What is known of a source once it has been read."""
 
@@ -141,7 +199,7 @@ class Outcome:
     """All runs of one entry on one data set."""
 
     dataset: str
-    entry: Entry
+    entry: "Entry"
     rounds: Integers  # the checkpoints, increasing; the last is the number of rounds
     mistakes: Integers  # cumulative mistakes, one row per run, one column per checkpoint
     seconds: Floats  # how long each run took; NaN where that is not known
@@ -198,7 +256,7 @@ class Failure(NamedTuple):
     """An entry without an outcome on a source, and why."""
 
     dataset: str
-    entry: Entry
+    entry: "Entry"
     reason: str
 
 
@@ -255,6 +313,28 @@ def run_comparison(
                     )
                 )
     return outcomes
+
+
+def play_league(
+    league: Comparison,
+    folder: Path,
+    *,
+    jobs: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    executor: Executor | None = None,
+) -> tuple[list[Outcome], list[Failure]]:
+    """Do as `run_comparison`; return outcomes, settled in hindsight, and games that failed or were not begun."""
+    failures = league.left_out()
+    outcomes = run_comparison(
+        league, folder, jobs=jobs, on_progress=on_progress, executor=executor, on_failure=failures.append
+    )
+    for source in league.sources:
+        # A set without ranked entries has no standings.
+        if not any(outcome.dataset == source.name and outcome.entry.is_ranked for outcome in outcomes):
+            hopeless = [failure for failure in failures if failure.dataset == source.name and failure.entry.is_ranked]
+            reason = f"; {hopeless[0].entry.title} failed with: {hopeless[0].reason}" if hopeless else ""
+            raise ValueError(f"{source.name}: no ranked learner could play it{reason}")
+    return settle_in_hindsight(outcomes), failures
 
 
 def settle_in_hindsight(outcomes: Sequence[Outcome]) -> list[Outcome]:

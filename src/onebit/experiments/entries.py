@@ -10,14 +10,13 @@ kernel; ``kernel.degree=3`` is explicit. ``kernel=none`` is the linear space, ``
 """
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
 
 import onebit.kernels
-from onebit.experiments import vowpal_wabbit
 from onebit.experiments.grid import Spec
-from onebit.experiments.players import NOT_SETTINGS, LearnerPlayer, Player, build
+from onebit.experiments.players import NOT_SETTINGS, LearnerPlayer, Player, build, player_from
 from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path, once, read_setting, read_value
 from onebit.kernels import Kernel
 from onebit.learners import Learner, all_learners
@@ -103,9 +102,36 @@ def rival_entries(names: Iterable[str], *, whole_grid: bool = True) -> list[Entr
             near = did_you_mean(name, ["vw"])
             of_function = "the import path of a function that returns players, such as rivals:river"
             raise ValueError(f"--rival must be vw, or {of_function}; got {name!r}{near}")
-        players = vowpal_wabbit.players if name == "vw" else find_by_import_path(name, "rival")
+        players = find_by_import_path("onebit.experiments.vowpal_wabbit:players" if name == "vw" else name, "rival")
         entries += [enter(player) for player in players(whole_grid)]
     return entries
+
+
+def every_learner(rounds: int, *, diagonal: bool = False) -> tuple[list[Entry], dict[str, str]]:
+    """Return the entries of every class of `onebit.learners` for so many rounds, and the reasons of those left out."""
+    entries: list[Entry] = []
+    absent: dict[str, str] = {}
+    for cls in all_learners():
+        try:
+            contenders = cls.contenders(rounds)
+            entries += [enter(learner, f"{cls.__name__} {form}".strip()) for form, learner in contenders.items()]
+            if not contenders:
+                absent[cls.__name__] = "needs settings that cannot be chosen for it"
+        except (ValueError, TypeError) as error:
+            absent[cls.__name__] = str(error)
+    return with_diagonals(entries) if diagonal else entries, absent
+
+
+def with_diagonals(entries: Sequence[Entry]) -> list[Entry]:
+    """Return entries, each that keeps whole matrices followed by its diagonal form, if that does not play already."""
+    specs = {entry.spec for entry in entries}
+    found: list[Entry] = []
+    for entry in entries:
+        found.append(entry)
+        spec = Spec(entry.spec.name, {**entry.spec.settings, "diagonal": True})
+        if entry.spec.settings.get("diagonal") is False and spec not in specs:
+            found.append(enter(player_from(spec), f"{entry.title} diagonal"))
+    return found
 
 
 def parse_player(text: str) -> Player:

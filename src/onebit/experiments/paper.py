@@ -13,23 +13,23 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onebit.experiments.comparison import Comparison, Outcome
 from onebit.experiments.entries import Entry, enter
 from onebit.experiments.players import NOT_SETTINGS, build
 from onebit.inputs import Floats
 from onebit.kernels import Rational
 from onebit.learners import BanditPerceptron, Banditron, BanditSVM, Learner, MulticlassPerceptron
 from onebit.reporting.text import grouped
-from onebit.streams.sources import Source
+
+if TYPE_CHECKING:
+    from onebit.experiments.comparison import Outcome
 
 DATASETS = {"strong": "strongly separable", "weak": "weakly separable"}
 _RATES = (0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)  # Banditron's exploration rates in the paper
 PAPER_ROUNDS, PAPER_RUNS = 5_000_000, 20  # Section 6
-QUICK_ROUNDS, QUICK_RUNS = 100_000, 5  # seconds, and the order of the curves is already that of the full game
 _STANDARD_ERRORS = 3.0  # among twenty comparisons a difference of two is no surprise
 _SHARE = 0.05  # what is lost in reading curves off a figure, and a reader would still call the same
 
@@ -71,21 +71,6 @@ def contestants() -> list[Entry]:
     ]
 
 
-def paper_comparison(rounds: int = PAPER_ROUNDS, runs: int = PAPER_RUNS, seed: int = 0) -> Comparison:
-    """Return what is played; the paper's size by default."""
-    return Comparison(
-        tuple(Source(name, stream=f"paper_{name}") for name in DATASETS),
-        tuple(contestants()),
-        rounds=rounds,
-        runs=runs,
-        seed=seed,
-        # The paper's features have length at most 1 by construction, as the rational kernel needs.
-        preprocessing="none",
-        # Figures 6 to 8 show what was learned.
-        keep_learned=True,
-    )
-
-
 @cache
 def published_curves() -> dict[tuple[str, str], tuple[Floats, Floats]]:
     """Return rounds and mean mistakes of the published curves, by data set and by the paper's learner."""
@@ -107,13 +92,13 @@ def published_learner(key: str) -> str | None:
 class SummaryRow(NamedTuple):
     """One contestant on one data set, after the last round."""
 
-    outcome: Outcome
+    outcome: "Outcome"
     parameters: str  # its settings that differ from the defaults
     published: float | None  # the paper's number, if it has one for as many rounds
     remark: str
 
 
-def summarize(outcomes: Iterable[Outcome]) -> list[SummaryRow]:
+def summarize(outcomes: "Iterable[Outcome]") -> list[SummaryRow]:
     """Return one row per outcome, in their order."""
     rows = []
     for outcome in outcomes:
@@ -143,7 +128,7 @@ def _parameters(learner: Learner) -> str:
     return ", ".join(shown)
 
 
-def _remark(outcome: Outcome, published: float | None, is_comparable: bool) -> str:
+def _remark(outcome: "Outcome", published: float | None, is_comparable: bool) -> str:
     if published is None:
         return "not in the paper"
     if not is_comparable:

@@ -31,6 +31,7 @@ from onebit.streams.preprocess import preprocess
 from onebit.streams.sources import Source, changed, draw_source, load
 
 NOT_SETTINGS = ("classes", "seed")  # set by the game, not settings of a learner
+ROUNDS = 10_000  # of a game, at most: they show how learners differ
 PATIENCE = 3600.0  # default time limit of a rival's program for a game, in seconds
 TOO_LITTLE = "give it more with --rival-seconds, play fewer rounds, or leave it out"
 _LEARNED = "learned."  # prefix that keeps a learner's arrays apart from the curve

@@ -22,13 +22,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
 
-from onebit.experiments.comparison import Outcome
-from onebit.experiments.entries import Entry
 from onebit.inputs import Floats, Integers
+
+if TYPE_CHECKING:
+    from onebit.experiments.comparison import Outcome
+    from onebit.experiments.entries import Entry
 
 LEVEL = 0.05  # customary; Holm's method keeps it for the whole table
 TOO_FEW_RUNS = "too few runs"  # the verdict where no outcome of so many runs could be significant
@@ -102,7 +105,7 @@ def _verdict_of(first: Integers, second: Integers, p: float | None, needed: int 
 class ComparisonRow:
     """One entry on one data set."""
 
-    outcome: Outcome
+    outcome: "Outcome"
     ratio: float | None  # its mean mistakes over those of the full-information learner, if one played
     p: float | None
     """p of the paired test against the baseline; None for the baseline, with full information, or for a single run."""
@@ -110,7 +113,7 @@ class ComparisonRow:
     verdict: str  # for this entry against the baseline, as of `_verdict_of`
 
 
-def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
+def compare(outcomes: "Sequence[Outcome]", baseline: str) -> list[ComparisonRow]:
     """Return one row per outcome, in their order; all are compared with the entry of that title."""
     of_baseline = {outcome.dataset: outcome for outcome in outcomes if outcome.entry.title == baseline}
     if not of_baseline:
@@ -133,7 +136,7 @@ def compare(outcomes: Sequence[Outcome], baseline: str) -> list[ComparisonRow]:
     return rows
 
 
-def _tested(pairs: Sequence[tuple[Outcome, Outcome]]) -> list[tuple[float, float | None, str]]:
+def _tested(pairs: "Sequence[tuple[Outcome, Outcome]]") -> list[tuple[float, float | None, str]]:
     """Return p of the paired test of every pair, p after Holm's correction over all, and the verdict on the first."""
     if not pairs:
         return []
@@ -249,7 +252,7 @@ def _groups_within(mean_ranks: Sequence[float], difference: float) -> list[tuple
 class Standing:
     """One learner over all sets."""
 
-    entry: Entry
+    entry: "Entry"
     relative: float  # mistakes over those of the best that is ranked: geometric mean over the sets it finished
     explored: float  # share of guesses drawn to explore, mean over the sets it finished; NaN if not known
     microseconds: float  # per round, geometric mean over the sets it finished; NaN if not known
@@ -296,7 +299,7 @@ class Standings:
         return signs_to_decide(self.n_tests)
 
 
-def standings(outcomes: Sequence[Outcome]) -> Standings:
+def standings(outcomes: "Sequence[Outcome]") -> Standings:
     """Return the standings of all learners; no outcome on a set: not finished there."""
     of = {(outcome.dataset, outcome.entry.title): outcome for outcome in outcomes}
     entries = list({outcome.entry.title: outcome.entry for outcome in reversed(outcomes)}.values())[::-1]
@@ -310,7 +313,7 @@ def standings(outcomes: Sequence[Outcome]) -> Standings:
     common, best = np.isfinite(means).all(axis=1), means.min(axis=1, initial=math.inf)
     pairs = _pairs(of, datasets, {entry.title: means[:, i].tolist() for i, entry in enumerate(playing)})
 
-    def standing(entry: Entry) -> Standing:
+    def standing(entry: "Entry") -> Standing:
         found = [(of.get((name, entry.title)), least) for name, least in zip(datasets, best, strict=True)]
         mine = [(outcome, least) for outcome, least in found if outcome is not None]
         return Standing(
@@ -321,7 +324,7 @@ def standings(outcomes: Sequence[Outcome]) -> Standings:
             finished=len(mine),
         )
 
-    def with_ranks(i: int, entry: Entry) -> Standing:
+    def with_ranks(i: int, entry: "Entry") -> Standing:
         against = [pair for (title, _), pair in pairs.items() if title == entry.title]
         return replace(
             standing(entry),
@@ -355,7 +358,7 @@ def standings(outcomes: Sequence[Outcome]) -> Standings:
 
 
 def _pairs(
-    of: Mapping[tuple[str, str], Outcome], datasets: Sequence[str], means: Mapping[str, Sequence[float]]
+    of: "Mapping[tuple[str, str], Outcome]", datasets: Sequence[str], means: Mapping[str, Sequence[float]]
 ) -> dict[tuple[str, str], Tally]:
     """Return every pair of learners that are ranked, with their mean mistakes set by set, both ways.
 
