@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 import onebit
 from onebit.cli.adversary import _write_duel
-from onebit.experiments.duels import DuelRow, _contestants, duel, duel_by_dimension, is_ignorant, short_name
+from onebit.experiments.duels import DuelRow, _contestants, duel, duel_by_dimension, is_ignorant, paper_adversaries
 from onebit.experiments.figures import draw_duel, draw_growth
 from onebit.learners import all_learners
 from onebit.streams.adversaries import one_example_sequence
@@ -195,14 +195,13 @@ def test_the_table_needs_no_matplotlib() -> None:
 
 
 def test_example_of_short_name() -> None:
-    assert (
-        short_name("BanditPerceptron(kernel=Rational(normalize=True), ties='random')")
-        == "BanditPerceptron(Rational, ties='random')"
-    )
-    assert (short_name("Banditron(exploration=0.2)"), short_name("BanditSVM(kernel=None)")) == (
-        "Banditron(0.2)",
-        "BanditSVM(kernel=None)",
-    )
+    (row,) = duel(paper_adversaries()[1:2], [onebit.UniformGuess()], runs=2)
+    for learner, short in {
+        "BanditPerceptron(kernel=Rational(normalize=True), ties='random')": "BanditPerceptron(Rational, ties='random')",
+        "Banditron(exploration=0.2)": "Banditron(0.2)",
+        "BanditSVM(kernel=None)": "BanditSVM(kernel=None)",
+    }.items():
+        assert row._replace(learner=learner).short_name == short
 
 
 def test_example_of_contestants() -> None:

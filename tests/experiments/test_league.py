@@ -113,7 +113,7 @@ def test_a_whole_league(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     report = (out / "report.html").read_text(encoding="utf-8")
     for word in ("--no-bundled", "Not finished", "more classes than it can count", "cannot be told apart"):
         assert word in report
-    assert report.count("data:image/svg+xml") == 5
+    assert report.count("data:image/svg+xml") == 3
     pages = sorted(page.name for page in (out / "learners").iterdir())
     assert len(pages) == 4
     for target in re.findall(r'href="([^"]+)"', report):

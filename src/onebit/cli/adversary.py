@@ -8,7 +8,7 @@ from typing import Annotated
 from rich.console import Console
 
 from onebit.cli.options import has_figures
-from onebit.experiments.duels import DuelRow, duel, duel_by_dimension, paper_adversaries, short_name
+from onebit.experiments.duels import DuelRow, duel, duel_by_dimension, paper_adversaries
 from onebit.inputs import check_integer
 from onebit.reporting.console import prepare_folder, print_table, say_where
 from onebit.reporting.text import Table, grouped, number, write_csv
@@ -74,7 +74,7 @@ def _table(rows: list[DuelRow]) -> Table:
             sections.append(len(lines))
             lines.append([f"{row.challenge.name}: {row.challenge.stated.binds}", "", "", ""])
         mistakes = f"{grouped(row.mean, 1)} ± {grouped(row.standard_error, 1)}"
-        lines.append([short_name(row.learner), mistakes, _bound(row.lower_bound), _bound(row.upper_bound)])
+        lines.append([row.short_name, mistakes, _bound(row.lower_bound), _bound(row.upper_bound)])
     title = "Mistakes ± standard error, beside what the theorems force and promise"
     return Table(("learner", "mistakes", "at least", "at most"), lines, title, sections=sections)
 

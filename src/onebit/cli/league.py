@@ -278,8 +278,8 @@ def _write_pages(
         *drawn.get("critical_difference", ()),
         *section("Not finished", *((_UNFINISHED, unfinished) if rows else ())),
         *section("Exploration and time", *drawn.get("exploration", ()), *drawn.get("time", ())),
-        *section("Every set", _RATES, _rates(found, outcomes, links), *drawn.get("ranks", ())),
-        *section("Pairs", *((_PAIRS, _pairs(found, links)) if found.pairs else ()), *drawn.get("pairs", ())),
+        *section("Every set", _RATES, _rates(found, outcomes, links)),
+        *section("Pairs", *((_PAIRS, _pairs(found, links)) if found.pairs else ())),
         *what_was_run(details),
     ]
     write_page(folder / "report.html", "The league", whole)

@@ -23,7 +23,6 @@ from onebit.streams.adversaries import (
     Challenge,
     HardSequence,
     IgnorantAdversary,
-    Packing,
     bandit_sequence,
     full_information_sequence,
     one_example_sequence,
@@ -50,12 +49,12 @@ class DuelRow(NamedTuple):
     """Expected mistakes that the learner's own theorem promises for this margin; None if it promises nothing."""
     full_information: bool = False
 
-
-def short_name(learner: str) -> str:
-    """Return a learner's short name: without the names of settings whose values are clear by themselves."""
-    short = re.sub(r",? ?normalize=(True|False)", "", learner)
-    short = re.sub(r"kernel=(?!None)|(degree|width)=|(?<=Banditron\()exploration=", "", short)
-    return short.replace("()", "")
+    @property
+    def short_name(self) -> str:
+        """The learner's name without the names of settings whose values are clear by themselves."""
+        short = re.sub(r",? ?normalize=(True|False)", "", self.learner)
+        short = re.sub(r"kernel=(?!None)|(degree|width)=|(?<=Banditron\()exploration=", "", short)
+        return short.replace("()", "")
 
 
 def paper_adversaries() -> list[_Maker]:
@@ -66,13 +65,8 @@ def paper_adversaries() -> list[_Maker]:
         partial(bandit_sequence, 4, 0.1),
         partial(one_example_sequence, 10, 0.5),
         partial(full_information_sequence, 3, 0.1),
-        partial(_unseeded, packing),
+        lambda seed: IgnorantAdversary(packing),  # noqa: ARG005  (draws nothing: in every game the same directions)
     ]
-
-
-def _unseeded(packing: Packing, seed: int) -> IgnorantAdversary:  # noqa: ARG001
-    """Return Theorem 24's adversary, which draws nothing: in every game it has the same directions."""
-    return IgnorantAdversary(packing)
 
 
 def _contestants(margin: float) -> list[Learner]:
@@ -136,16 +130,16 @@ def duel_by_dimension(
     for d in dimensions:
         # Built once for all learners and runs: its time grows with the square of the directions.
         packing = pack_directions(margin, d)
-        rows += duel([partial(_unseeded, packing)], learners, runs)
+        rows += duel([lambda seed, packing=packing: IgnorantAdversary(packing)], learners, runs)  # noqa: ARG005
     return rows
 
 
 def _row(challenge: Challenge, learner: Learner, counts: list[int]) -> DuelRow:
     is_margin = isinstance(learner, NearestNeighbor) and learner.radius == challenge.margin
     binds = challenge.stated.binds
-    is_bound = not learner.full_information
-    if binds != "bandit learners":
-        is_bound = binds == "every learner" or is_ignorant(learner)
+    is_bound = binds == "every learner" or not learner.full_information
+    if binds == "ignorant learners":
+        is_bound = is_ignorant(learner)
     expected = math.inf
     # A promise is about strongly separable examples, with a kernel in its space; the challenge gives neither.
     if challenge.kind != "weak" and in_linear_space(learner):

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from onebit.experiments.comparison import Outcome
-from onebit.experiments.duels import DuelRow, short_name
+from onebit.experiments.duels import DuelRow
 from onebit.experiments.evaluate.estimates import ASSUMPTION, LEVEL, METHODS
 from onebit.experiments.evaluate.replay import Evaluation
 from onebit.reporting import figures as style
@@ -94,7 +94,7 @@ def _draw_overview(outcomes: Sequence[Outcome]) -> Figure:
     """Draw the mistakes of every entry on every data set as multiples of the best."""
     datasets = list(dict.fromkeys(outcome.dataset for outcome in outcomes))
     looks = looks_of(outcome.entry for outcome in outcomes)
-    handles, in_columns, height = _legend(outcomes, lambda title: {**_marker(looks[title]), "linestyle": ""})
+    handles, in_columns, height = _legend(outcomes, lambda title: style.marker(looks[title]))
     with style.looks():
         figure, (axes,) = style.new_figure(1, 1, 1.3 + 0.42 * len(datasets) + height)
         extremes = [1.0]
@@ -108,11 +108,9 @@ def _draw_overview(outcomes: Sequence[Outcome]) -> Figure:
                 # Marks a little above and below their line, so that equal ones can both be seen.
                 height = place + 0.5 * ((k + 0.5) / len(mine) - 0.5)
                 ends = max(ratio - error, 1e-3), ratio + error
-                _draw_interval(axes, ends, ratio, height, markersize=6.5, **_marker(looks[outcome.entry.title]))
+                _draw_interval(axes, ends, ratio, height, markersize=6.5, **style.marker(looks[outcome.entry.title]))
                 extremes.append(ratio)
-        axes.set_xscale("log")
-        axes.set_xlim(min(extremes) / 1.12, max(extremes) * 1.15)
-        style.count_multiples(axes.xaxis)
+        style.multiples_axis(axes.xaxis, min(extremes) / 1.12, max(extremes) * 1.15)
         axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
         style.name_rows(axes, [in_figure(dataset, most=_DATASET) for dataset in datasets])
         for edge in range(1, len(datasets)):
@@ -122,13 +120,9 @@ def _draw_overview(outcomes: Sequence[Outcome]) -> Figure:
     return figure
 
 
-def _marker(look: Look) -> dict[str, Any]:
-    return {"color": look.color, "marker": look.marker, "markerfacecolor": look.fill}
-
-
 def _draw_interval(axes: Axes, ends: tuple[float, float], at: float, height: float, **looks: Any) -> None:
     axes.plot(ends, [height, height], color=looks["color"], linewidth=1.2, zorder=2)
-    axes.plot([at], [height], linestyle="", zorder=3, **looks)
+    axes.plot([at], [height], zorder=3, **{"linestyle": "", **looks})
 
 
 def _legend(outcomes: Sequence[Outcome], looks: Callable[[str], dict[str, Any]]) -> tuple[list[Line2D], int, float]:
@@ -150,23 +144,19 @@ def evaluation_drawings(rows: Sequence[Evaluation]) -> list[Drawing]:
         "Light bars reach from the mistakes that are surely made to those that are at most made, as a share of the "
         "answered rounds; the line is what the log itself made."
     )
-    if _methods(rows):
+    methods = [method for method in METHODS if any(method in row.estimates.found for row in rows)]
+    if methods:
         caption += (
             f" Marks are estimates, with {LEVEL:.0%} intervals; where there are none, nothing can be estimated. "
             f"{ASSUMPTION.capitalize()}; bounds do not."
         )
     title = "Mistakes: what is sure, and what is estimated"
-    return [Drawing("evaluate", title, caption, partial(_draw_evaluation, rows))]
+    return [Drawing("evaluate", title, caption, partial(_draw_evaluation, rows, methods))]
 
 
-def _methods(rows: Sequence[Evaluation]) -> list[str]:
-    return [method for method in METHODS if any(method in row.estimates.found for row in rows)]
-
-
-def _draw_evaluation(rows: Sequence[Evaluation]) -> Figure:
+def _draw_evaluation(rows: Sequence[Evaluation], methods: Sequence[str]) -> Figure:
     """Draw the bounds and estimates of all learners."""
-    methods, others = _methods(rows), [row for row in rows if not row.is_logged]
-    logged = rows[0].known.low
+    others, logged = [row for row in rows if not row.is_logged], rows[0].known.low
     of_log: dict[str, Any] = {"color": _TINT, "linewidth": 1.4, "linestyle": (0, (5, 2))}
     with style.looks():
         height = 1.5 + 0.8 * len(others) + 0.4 * bool(methods) + 0.3 * (len(methods) > 2)
@@ -201,24 +191,27 @@ def _draw_evaluation(rows: Sequence[Evaluation]) -> Figure:
 
 def draw_duel(rows: Sequence[DuelRow]) -> Figure:
     """Return a figure with a panel for each adversary: all learners' mistakes ± 1 standard error, the bound."""
-    _check(rows)
+    if not rows:
+        raise ValueError("rows must hold at least one game; pass what duel returns")
     # Long names are broken between settings, never within a word.
-    names = {
-        row.learner: "\n".join(wrap(short_name(row.learner), 32, break_long_words=False, break_on_hyphens=False))
-        for row in rows
-    }
+    broken = {row.learner: wrap(row.short_name, 32, break_long_words=False, break_on_hyphens=False) for row in rows}
     # As high as their names are, and half a line of air.
-    sizes = np.array([0.5 + len(name.splitlines()) for name in names.values()])
-    heights = dict(zip(names, (np.cumsum(sizes) - sizes / 2.0).tolist(), strict=True))
-    games = list(dict.fromkeys(_game_title(row) for row in rows))
+    sizes = np.array([0.5 + len(lines) for lines in broken.values()])
+    heights = dict(zip(broken, (np.cumsum(sizes) - sizes / 2.0).tolist(), strict=True))
+    games: dict[str, list[DuelRow]] = {}
+    for row in rows:
+        it = row.challenge
+        size = f"K = {it.n_classes}\nd = {it.n_features}\nR/γ = {grouped(it.radius / it.margin)}"
+        title = f"{it.name}:\n{it.stated.binds.replace(' ', chr(10))}\n{size}\n{grouped(it.rounds)} rounds"
+        games.setdefault(title, []).append(row)
     with style.looks():
         figure, panels = style.new_figure(1, len(games), 2.4 + 0.17 * float(sizes.sum()))
-        for axes, game in zip(panels, games, strict=True):
-            _draw_game(axes, [row for row in rows if _game_title(row) == game], heights)
-            axes.set_title(game, fontsize=10)
+        for axes, (title, mine) in zip(panels, games.items(), strict=True):
+            _draw_game(axes, mine, heights)
+            axes.set_title(title, fontsize=10)
             axes.set_yticks(list(heights.values()), [])
             axes.set_ylim(float(sizes.sum()), 0.0)
-        panels[0].set_yticks(list(heights.values()), list(names.values()), fontsize=10)
+        panels[0].set_yticks(list(heights.values()), ["\n".join(lines) for lines in broken.values()], fontsize=10)
         handles = [
             Line2D([], [], color=INK, linewidth=1.6, label="lower bound as stated"),
             Line2D([], [], color=INK, linewidth=1.4, linestyle=(0, (4, 3)), label="what the construction forces"),
@@ -229,19 +222,20 @@ def draw_duel(rows: Sequence[DuelRow]) -> Figure:
     return figure
 
 
+def _looks_of_rows(rows: Sequence[DuelRow]) -> dict[str, Look]:
+    return looks_of(Shown(row.learner, row.learner, row.full_information) for row in rows)
+
+
 def _draw_game(axes: Axes, rows: Sequence[DuelRow], heights: Mapping[str, float]) -> None:
-    looks = looks_of(Shown(row.learner, row.learner, row.full_information) for row in rows)
+    looks = _looks_of_rows(rows)
     for row in rows:
         color = looks[row.learner].color
         height, fill = heights[row.learner], color if row.lower_bound is not None else "w"
         axes.errorbar([row.mean], [height], xerr=[row.standard_error], fmt="o", color=color, mfc=fill, capsize=2)
     given = (bound for row in rows for bound in (row.lower_bound, row.sharp_lower_bound))
-    bounds = [bound for bound in given if bound is not None]
-    if bounds:  # the rows of one game share them
-        stated, sharp = bounds[:2]
-        axes.axvline(stated, color=INK, linewidth=1.6, zorder=1)
-        if sharp > stated:
-            axes.axvline(sharp, color=INK, linewidth=1.4, linestyle=(0, (4, 3)), zorder=1)
+    bounds = [bound for bound in given if bound is not None][:2]  # the rows of one game share them
+    for bound, strokes in zip(dict.fromkeys(bounds), ("-", (0, (4, 3))), strict=False):
+        axes.axvline(bound, color=INK, linewidth=1.5, linestyle=strokes, zorder=1)
     values = [row.mean for row in rows] + bounds
     if 0.0 < _WIDE * min(values) < max(values):
         axes.set_xscale("log")
@@ -257,63 +251,45 @@ def _draw_game(axes: Axes, rows: Sequence[DuelRow], heights: Mapping[str, float]
     axes.tick_params(axis="y", length=0)
 
 
-def _game_title(row: DuelRow) -> str:
-    it = row.challenge
-    binds = it.stated.binds.replace(" ", "\n")
-    size = f"K = {it.n_classes}\nd = {it.n_features}\nR/γ = {grouped(it.radius / it.margin)}"
-    return f"{it.name}:\n{binds}\n{size}\n{grouped(it.rounds)} rounds"
-
-
 def draw_growth(rows: Sequence[DuelRow]) -> Figure:
     """Return a figure of mistakes against the number of features, for Theorem 24's adversary at one margin."""
-    _check(rows)
     if len({(row.challenge.name, row.challenge.margin) for row in rows}) != 1:
         raise ValueError("rows must be of one adversary and one margin; pass what duel_by_dimension returns")
-    challenge = rows[0].challenge
-    looks = looks_of(Shown(row.learner, row.learner, row.full_information) for row in rows)
+    challenge, looks, dimensions = rows[0].challenge, _looks_of_rows(rows), {row.challenge.n_features for row in rows}
+    by_learner: dict[str, list[DuelRow]] = {}
+    for row in sorted(rows, key=lambda row: row.challenge.n_features):
+        by_learner.setdefault(row.learner, []).append(row)
     with style.looks():
         figure, (axes,) = style.new_figure(1, 1, 6.4)
         for learner in dict.fromkeys(row.learner for row in rows):
-            mine = sorted((row for row in rows if row.learner == learner), key=lambda row: row.challenge.n_features)
+            mine = by_learner[learner]
             points: Any = zip(*((row.challenge.n_features, row.mean, row.standard_error) for row in mine), strict=True)
-            label, dashes = short_name(learner), looks[learner].dashes
-            axes.errorbar(*points, linestyle=dashes, markersize=5, label=label, **_marker(looks[learner]))
-        _draw_growth_bounds(axes, rows)
+            look = {**style.marker(looks[learner]), "linestyle": looks[learner].dashes}
+            axes.errorbar(*points, markersize=5, label=mine[0].short_name, **look)
+        for name, dashes, label in [
+            ("sharp_lower_bound", "--", "forced on ignorant learners by this adversary"),
+            ("lower_bound", ":", "forced on ignorant learners, as stated"),
+        ]:
+            bound = {(each.challenge.n_features, getattr(each, name)) for each in rows if each.lower_bound is not None}
+            if bound:
+                axes.plot(*zip(*sorted(bound), strict=True), dashes, color=INK, label=label)
+        # A promise that depends on d is Theorem 21's, far above everything that can be played.
+        flat: dict[float, str] = {}
+        for mine in by_learner.values():
+            promised = {row.upper_bound for row in mine}
+            value = promised.pop()
+            if len(dimensions) > 1 and value is not None and not promised:
+                flat.setdefault(value, f"promised by {mine[0].short_name}, in any dimension")
+        for value, label in flat.items():
+            # Not a learner's colour: what is promised lies far above what is played, and should recede.
+            axes.axhline(value, linestyle="-.", color="#8C8C8C", label=label)
         axes.set_yscale("log")
         # The stated bound starts at 0.1, in two dimensions.
         axes.set_ylim(bottom=0.05)
         style.log_count_axis(axes.yaxis)
-        axes.set_xticks(sorted({row.challenge.n_features for row in rows}))
+        axes.set_xticks(sorted(dimensions))
         axes.set_xlabel("features d")
         axes.set_ylabel("mistakes")
         axes.set_title(f"{challenge.name}: mistakes at a margin of {challenge.margin:g}")
         figure.legend(loc="outside lower left", ncols=1)
     return figure
-
-
-def _draw_growth_bounds(axes: Axes, rows: Sequence[DuelRow]) -> None:
-    for name, dashes, label in [
-        ("sharp_lower_bound", "--", "forced on ignorant learners by this adversary"),
-        ("lower_bound", ":", "forced on ignorant learners, as stated"),
-    ]:
-        bounds = sorted({(row.challenge.n_features, getattr(row, name)) for row in rows if row.lower_bound is not None})
-        if bounds:
-            axes.plot(*zip(*bounds, strict=True), dashes, color=INK, label=label)
-    if len({row.challenge.n_features for row in rows}) == 1:  # then nothing can be seen to depend on d, or not to
-        return
-    # A promise that depends on d is Theorem 21's, far above everything that can be played.
-    flat: dict[float, str] = {}
-    for learner in dict.fromkeys(row.learner for row in rows):
-        promised = {row.upper_bound for row in rows if row.learner == learner}
-        value = promised.pop()
-        if value is not None and not promised:
-            flat.setdefault(value, learner)
-    for value, learner in flat.items():
-        # Not a learner's colour: what is promised lies far above what is played, and should recede.
-        label = f"promised by {short_name(learner)}, in any dimension"
-        axes.axhline(value, linestyle="-.", color="#8C8C8C", label=label)
-
-
-def _check(rows: Sequence[DuelRow]) -> None:
-    if not rows:
-        raise ValueError("rows must hold at least one game; pass what duel or duel_by_dimension returns")

@@ -1,4 +1,4 @@
-"""The figures of a league: mean ranks, ranks on every set, pairs, mistakes against exploration and against time.
+"""The figures of a league: mean ranks, mistakes against exploration and against time, and those of a single learner.
 
 Learners carry the number of their place, so that thirty of them find room in a figure that a phone can show.
 """
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
@@ -24,61 +23,45 @@ from onebit.reporting.pages import Drawing
 from onebit.reporting.text import in_figure
 
 _NAME = 30  # letters of a learner's name, beside its row or in a legend
-_MOST_NUMBERS = 16  # columns in which "+13" can be read
-_ROW = 0.27  # inches: one learner below the other
 _GREY = "#8C8C8C"
 _FIGURE_SPACE = "\N{FIGURE SPACE}"  # as wide as a digit
-# Blue and orange: the two that stay apart in every kind of colour blindness.
-_BEST_FIRST = LinearSegmentedColormap.from_list("best_first", ["#5B9BD0", "#F7F7F7", "#EB9A2D"])
 _LEADER = {"arrowstyle": "-", "color": _GREY, "linewidth": 0.6, "shrinkA": 5, "shrinkB": 4}
 _SHARES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 def drawings(standings: Standings) -> list[Drawing]:
     """Return what to draw of the whole league; what would be empty is left out."""
-    everyone, n_sets = standings.everyone, len(standings.datasets)
+    everyone, n_sets, test = standings.everyone, len(standings.datasets), standings.friedman
     easier = dict.fromkeys(row.entry.advantage for row in standings.unranked)
     unranked = " or ".join(each + " (hollow marks)" * (each == "told the label") for each in easier)
     marks = f" Letters: not ranked, since they were {unranked}." if unranked else ""
     if any(row.finished < n_sets for row in everyone):
         marks += " *: over the sets that it finished, which are not all."
-    listed: list[tuple[str, str, str, Callable[[Standings], Figure]]] = []
-    if standings.friedman is not None:
-        caption = f"Friedman's test: p = {standings.friedman.p:.2g}"
-        if standings.friedman.p >= LEVEL:
-            caption += ": on these sets the learners cannot be told apart by their mean ranks."
-        else:
-            caption += (
-                ". Learners joined by a bar on the right cannot be told apart: their mean ranks are nearer than "
-                f"{standings.critical_difference:.2f}, Nemenyi's critical difference for {len(standings.ranked)} "
-                f"learners on {n_sets} sets at level {LEVEL:g}."
+    listed = []
+    if test is not None:
+        caption = f"Friedman's test: p = {test.p:.2g}: on these sets the learners cannot be told apart by mean ranks."
+        if test.p < LEVEL:
+            caption = (
+                f"Friedman's test: p = {test.p:.2g}. Learners joined by a bar on the right cannot be told apart: their "
+                f"mean ranks are nearer than {standings.critical_difference:.2f}, Nemenyi's critical difference for "
+                f"{len(standings.ranked)} learners on {n_sets} sets at level {LEVEL:g}."
             )
-        listed.append(("critical_difference", "Mean ranks over the sets", caption, _draw_critical_difference))
-    if len(standings.ranked) > 1:
-        caption = (
-            "Rank of each learner on every set, from the fewest mistakes (blue, 1) to the most (orange). A cross: not "
-            "finished, which shares the last ranks."
-        )
-        listed.append(("ranks", "Ranks set by set", caption, _draw_ranks))
-        caption = (
-            "The learner of the row against that of the column: sets it wins minus sets it loses, by the sign test "
-            "over the runs, corrected for all pairs on all sets. Blue: it wins more, orange: it loses more. Columns "
-            "are numbered as the rows are."
-        )
-        listed.append(("pairs", "Wins minus losses of every pair", caption, _draw_pairs))
+        draw = partial(_draw_critical_difference, standings)
+        listed.append(Drawing("critical_difference", "Mean ranks over the sets", caption, draw))
     if any(not math.isnan(row.explored) for row in everyone):
         caption = (
             "Mistakes, as multiples of the best on each set (geometric mean over the sets), against the share of "
             f"guesses that were drawn to explore (mean over the sets).{marks}"
         )
-        listed.append(("exploration", "Mistakes against exploration", caption, _draw_exploration))
+        draw = partial(_draw_exploration, standings)
+        listed.append(Drawing("exploration", "Mistakes against exploration", caption, draw))
     if any(not math.isnan(row.microseconds) for row in everyone):
         caption = (
             "Mistakes as before, against time per round (geometric mean over the sets; it is of this machine, and no "
             f"part of the results). The line joins the learners than which no other is both faster and better.{marks}"
         )
-        listed.append(("time", "Mistakes against time", caption, _draw_time))
-    return [Drawing(name, title, caption, partial(draw, standings)) for name, title, caption, draw in listed]
+        listed.append(Drawing("time", "Mistakes against time", caption, partial(_draw_time, standings)))
+    return listed
 
 
 def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome]) -> list[Drawing]:
@@ -98,31 +81,29 @@ def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome])
 
 def _draw_critical_difference(standings: Standings) -> Figure:
     """Draw mean ranks, one learner below the other, and bars that join those without significant differences."""
-    rows = standings.ranked
-    looks = looks_of(row.entry for row in rows)
+    rows, width = standings.ranked, standings.critical_difference
+    looks, n = looks_of(row.entry for row in rows), len(rows)
     with style.looks():
-        figure, (axes,) = style.new_figure(1, 1, 1.5 + _ROW * len(rows))
+        figure, (axes,) = style.new_figure(1, 1, 1.5 + 0.27 * n)
         for place, row in enumerate(rows):
             look = looks[row.title]
             axes.plot([1, row.mean_rank], [place, place], color="#E6E6E6", linewidth=0.8, zorder=1)
             axes.plot([row.mean_rank], [place], look.marker, color=look.color, markersize=7, zorder=3)
-        end = len(rows) + 0.02 * len(rows)
-        step = 0.022 * len(rows)
+        end, step = 1.02 * n, 0.022 * n
         columns = _side_by_side(standings.groups)
         for column, (first, last) in zip(columns, standings.groups, strict=True):
             x = [end + (column + 1) * step] * 2
             axes.plot(x, [first - 0.25, last + 0.25], color=INK, linewidth=2.4, solid_capstyle="butt", zorder=3)
         # How far apart mean ranks must be.
-        width = standings.critical_difference
         axes.plot([1, 1 + width], [-1.0, -1.0], color=INK, linewidth=1.4, marker="|", markersize=9)
         axes.text(1, -1.3, f"critical difference {width:.2f}", ha="left", va="bottom", fontsize=11)
-        style.name_rows(axes, _numbered(rows))
-        axes.set_ylim(len(rows) - 0.4, -1.9)
-        axes.set_xlim(1 - 0.02 * len(rows), end + (max(columns, default=0) + 1.6) * step)
+        style.name_rows(axes, [f"{in_figure(row.title, _NAME)}  {row.number!s:{_FIGURE_SPACE}>2}" for row in rows])
+        axes.set_ylim(n - 0.4, -1.9)
+        axes.set_xlim(1 - 0.02 * n, end + (max(columns, default=0) + 1.6) * step)
         # Beyond the last rank there are bars only.
-        axes.spines["bottom"].set_bounds(1, len(rows))
-        ticks = MaxNLocator(7, integer=True, steps=[1, 2, 5, 10]).tick_values(1, len(rows))
-        axes.set_xticks([tick for tick in {1, *ticks} if 1 <= tick <= len(rows)])
+        axes.spines["bottom"].set_bounds(1, n)
+        ticks = MaxNLocator(7, integer=True, steps=[1, 2, 5, 10]).tick_values(1, n)
+        axes.set_xticks([tick for tick in {1, *ticks} if 1 <= tick <= n])
         axes.spines["left"].set_visible(False)
         axes.set_xlabel("mean rank (1 is best)")
     return figure
@@ -137,66 +118,6 @@ def _side_by_side(groups: Sequence[tuple[int, int]]) -> list[int]:
         ends[column : column + 1] = [last]
         columns.append(column)
     return columns
-
-
-def _numbered(rows: Sequence[Standing]) -> list[str]:
-    return [f"{in_figure(row.title, _NAME)}  {str(row.number).rjust(2, _FIGURE_SPACE)}" for row in rows]
-
-
-def _draw_ranks(standings: Standings) -> Figure:
-    """Draw the rank of every learner on every set as a table of colours."""
-    rows, datasets = standings.ranked, standings.datasets
-    ranks = np.array([[standings.ranks[name, row.title] for name in datasets] for row in rows])
-    texts = [
-        [
-            f"{rank:g}" if (name, row.title) in standings.finished else "×"
-            for name, rank in zip(datasets, line, strict=True)
-        ]
-        for row, line in zip(rows, ranks, strict=True)
-    ]
-    with style.looks():
-        figure, (axes,) = style.new_figure(1, 1, 1.6 + _ROW * len(rows))
-        axes.imshow(ranks, cmap=_BEST_FIRST, vmin=1, vmax=len(rows), aspect="auto")
-        axes.set_xticks(range(len(datasets)), [in_figure(name, 18) for name in datasets], rotation=90)
-        _write_cells(axes, texts, rows)
-    return figure
-
-
-def _draw_pairs(standings: Standings) -> Figure:
-    """Draw wins minus losses of every pair as a table of colours."""
-    rows, n_sets = standings.ranked, len(standings.datasets)
-    balance = np.full((len(rows), len(rows)), np.nan)
-    for i, first in enumerate(rows):
-        for j, second in enumerate(rows):
-            if i != j:
-                pair = standings.pairs[first.title, second.title]
-                balance[i, j] = pair.wins - pair.losses
-    # A minus as wide as a figure, and nothing where nothing was decided.
-    texts = [
-        ["" if not value or math.isnan(value) else f"{value:+.0f}".replace("-", "−") for value in line]
-        for line in balance
-    ]
-    with style.looks():
-        figure, (axes,) = style.new_figure(1, 1, 0.9 + _ROW * len(rows))
-        axes.imshow(balance, cmap=_BEST_FIRST.reversed(), vmin=-n_sets, vmax=n_sets, aspect="auto")
-        size = 12 if len(rows) <= _MOST_NUMBERS else 8 if len(rows) <= 24 else 7
-        axes.set_xticks(range(len(rows)), [str(row.number) for row in rows], fontsize=size)
-        axes.xaxis.tick_top()
-        _write_cells(axes, texts if len(rows) <= _MOST_NUMBERS else [[]], rows)
-    return figure
-
-
-def _write_cells(axes: Axes, texts: Sequence[Sequence[str]], rows: Sequence[Standing]) -> None:
-    """Write texts into the cells of a table of colours, and names beside its rows."""
-    size = 10 if len(texts[0]) <= _MOST_NUMBERS else 8 if len(texts[0]) <= 24 else 6
-    for i, line in enumerate(texts):
-        for j, text in enumerate(line):
-            axes.text(j, i, text, ha="center", va="center", fontsize=size)
-    style.name_rows(axes, _numbered(rows))
-    axes.grid(visible=False)
-    axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
 
 
 def _draw_exploration(standings: Standings) -> Figure:
@@ -259,14 +180,11 @@ def _scatter(
         figure, (axes,) = style.new_figure(1, 1, 4.4 + 0.24 * math.ceil(len(rows) / n_columns))
         set_axis(axes)
         ys = [row.relative for row in rows]
-        axes.set_yscale("log")
-        axes.set_ylim(min(ys) / 1.15, max(ys) * 1.2)
-        style.count_multiples(axes.yaxis)
+        style.multiples_axis(axes.yaxis, min(ys) / 1.15, max(ys) * 1.2)
         axes.set_ylabel("mistakes, relative to the best")
         handles = []
         for row, x in zip(rows, xs, strict=True):
-            color, _, marker, fill = looks[row.title]
-            mark: dict[str, Any] = {"marker": marker, "color": color, "markerfacecolor": fill, "linestyle": ""}
+            mark = style.marker(looks[row.title])
             axes.plot([x], [row.relative], markersize=7, zorder=3, clip_on=False, **mark)
             star = "*" if row.finished < len(standings.datasets) else ""
             handles.append(Line2D([], [], label=f"{marks[row.title]}{star} {in_figure(row.title, _NAME)}", **mark))
@@ -276,17 +194,14 @@ def _scatter(
         places = axes.transData.transform(np.column_stack([xs, ys])) / figure.dpi
         texts = [marks[row.title] for row in rows]
         for text, place, label in zip(texts, places, _spots(places, texts), strict=True):
+            leader = _LEADER if np.hypot(*(label - place)) > 0.2 else None
+            where: dict[str, Any] = {
+                "xycoords": "figure points",
+                "textcoords": "figure points",
+                "annotation_clip": False,
+            }
             note = axes.annotate(
-                text,
-                place * 72,
-                label * 72,
-                xycoords="figure points",
-                textcoords="figure points",
-                ha="center",
-                va="center",
-                fontsize=10,
-                arrowprops=_LEADER if np.hypot(*(label - place)) > 0.2 else None,
-                annotation_clip=False,
+                text, place * 72, label * 72, ha="center", va="center", fontsize=10, arrowprops=leader, **where
             )
             note.set_in_layout(False)  # it has its place, and moves nothing
     return figure
@@ -313,7 +228,7 @@ def _draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
     """Draw a learner's mistakes on every set it finished, beside all others'."""
     mine = [outcome for outcome in outcomes if outcome.entry.title == standing.title]
     look = looks_of([standing.entry])[standing.title]
-    low, high = 1.0, 1.0
+    met = [1.0]
     with style.looks():
         figure, (axes,) = style.new_figure(1, 1, 1.1 + 0.34 * len(mine))
         for place, outcome in enumerate(mine):
@@ -321,13 +236,11 @@ def _draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
             means = {other.entry: other.mean for other in outcomes if other.dataset == outcome.dataset}
             best = min((mean for entry, mean in means.items() if entry.is_ranked), default=min(means.values()))
             ratios = {entry.title: (mean + 0.5) / (best + 0.5) for entry, mean in means.items()}
+            met += ratios.values()
             own = ratios.pop(standing.title)
             axes.plot(list(ratios.values()), [place] * len(ratios), "|", color=_GREY, markersize=11, zorder=2)
-            axes.plot([own], [place], look.marker, color=look.color, markerfacecolor=look.fill, markersize=9, zorder=3)
-            low, high = min(low, own, *ratios.values()), max(high, own, *ratios.values())
-        axes.set_xscale("log")
-        axes.set_xlim(low / 1.1, high * 1.1)
-        style.count_multiples(axes.xaxis)
+            axes.plot([own], [place], markersize=9, zorder=3, **style.marker(look))
+        style.multiples_axis(axes.xaxis, min(met) / 1.1, max(met) * 1.1)
         axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
         style.name_rows(axes, [in_figure(outcome.dataset, 24) for outcome in mine])
         axes.set_xlabel("mistakes, relative to the best")

@@ -20,7 +20,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from onebit.files import replace_file
-from onebit.reporting.looks import INK
+from onebit.reporting.looks import INK, Look
 from onebit.reporting.text import grouped
 
 _WIDTH = 6.6
@@ -87,9 +87,10 @@ def log_count_axis(axis: Axis, every: int = 1) -> None:
     axis.set_major_formatter(FuncFormatter(written))
 
 
-def count_multiples(axis: Axis) -> None:
-    """Let a logarithmic axis that has its limits count multiples: more of them where it spans a decade or less."""
-    low, high = axis.get_view_interval()
+def multiples_axis(axis: Axis, low: float, high: float) -> None:
+    """Let an axis count multiples on a logarithmic scale: more of them where it spans a decade or less."""
+    is_x = axis is axis.axes.xaxis
+    axis.axes.set(**({"xscale": "log", "xlim": (low, high)} if is_x else {"yscale": "log", "ylim": (low, high)}))
     ticks = _MULTIPLES if high > 12.0 * low else _FINE_MULTIPLES
     axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
     axis.set_minor_locator(NullLocator())
@@ -114,6 +115,11 @@ def name_rows(axes: Axes, names: Sequence[str], **looks: Any) -> None:
 def legend_below(figure: Figure, handles: Sequence[Artist], n_columns: int, **looks: Any) -> None:
     """Put a legend below all panels."""
     figure.legend(handles=list(handles), loc="outside lower center", ncols=n_columns, **{"columnspacing": 1.2, **looks})
+
+
+def marker(look: Look) -> dict[str, Any]:
+    """Return how a learner's mark is drawn, without a line."""
+    return {"color": look.color, "marker": look.marker, "markerfacecolor": look.fill, "linestyle": ""}
 
 
 def draw_mean(axes: Axes, rounds: Any, mean: Any, error: Any, color: str, dashes: Any) -> None:

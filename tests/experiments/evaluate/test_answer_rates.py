@@ -5,9 +5,13 @@ import pytest
 
 from onebit.cli.evaluate import _describe_answers
 from onebit.experiments.evaluate import LoggedRounds, answer_rates, logged_rounds
-from onebit.experiments.evaluate.estimates import _UNEVEN, _uneven_answers
+from onebit.experiments.evaluate.estimates import _UNEVEN
 
 N, K = 400, 4
+
+
+def uneven_answers(log: LoggedRounds) -> list[str]:
+    return [rates.warning for rates in answer_rates(log) if rates.is_uneven]
 
 
 def explored(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.random.Generator]:
@@ -29,7 +33,7 @@ def test_false_alarms_are_as_rare_as_they_say() -> None:
     fired = []
     for seed in range(300):
         guesses, right, propensities, random = explored(seed)
-        fired.append(bool(_uneven_answers(log_of(guesses, right, propensities, random.random(N) < 0.3))))
+        fired.append(bool(uneven_answers(log_of(guesses, right, propensities, random.random(N) < 0.3))))
     assert _UNEVEN - 0.025 < np.mean(fired) < _UNEVEN + 0.025
 
 
@@ -37,7 +41,7 @@ def test_wrong_answers_that_are_missing_are_seen() -> None:
     fired = []
     for seed in range(100):
         guesses, right, propensities, random = explored(seed)
-        fired.append(_uneven_answers(log_of(guesses, right, propensities, ~right & (random.random(N) < 0.5))))
+        fired.append(uneven_answers(log_of(guesses, right, propensities, ~right & (random.random(N) < 0.5))))
     assert np.mean([len(each) > 0 for each in fired]) > 0.9
     assert "for every propensity: " in "".join(fired[0])
     assert "% (below 0.1) to " in "".join(fired[0])
@@ -69,7 +73,7 @@ def test_a_label_that_is_answered_less_often_is_named() -> None:
     random = np.random.default_rng(1)
     guesses = random.integers(K, size=N)
     log = log_of(guesses, np.ones(N, bool), 1 / K, (guesses == 2) & (random.random(N) < 0.4))
-    (said,) = _uneven_answers(log)
+    (said,) = uneven_answers(log)
     assert said.startswith("answers do not come equally often for every label: ")
     assert "% (2) to 100 % (0), p = " in said
     assert said.endswith("the estimates do not hold; the bounds do")

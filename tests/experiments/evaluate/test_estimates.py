@@ -8,7 +8,7 @@ import pytest
 import onebit
 from onebit.experiments.evaluate import Candidate, Evaluation, LoggedRounds, evaluate, logged_rounds, play_with_floor
 from onebit.experiments.evaluate.estimates import METHODS, _Expected, estimate, expect, known
-from onebit.experiments.figures import _draw_evaluation as draw
+from onebit.experiments.figures import evaluation_drawings
 
 K = 3
 
@@ -167,7 +167,7 @@ def test_a_verdict_by_an_estimate_needs_answers_that_come_equally_often() -> Non
     saved = onebit.BanditPerceptron(classes=9).learn_labels(X, y)
     rows = (_, row) = evaluate(log, [Candidate("saved", saved, is_frozen=True)])
     assert (row.verdict, row.verdict_by) == ("fewer", "DR+")
-    (legend,) = draw(rows).legends
+    (legend,) = evaluation_drawings(rows)[0].draw().legends
     assert legend.get_title().get_text().split() == row.estimates.assumption.split()
     assert row.estimates.assumption.startswith("estimates assume that whether an answer came did not depend on")
     is_missing = (log.answers == 0) & (np.random.default_rng(1).random(600) < 0.6)

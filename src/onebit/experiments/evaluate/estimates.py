@@ -28,6 +28,7 @@ Mantel (1963). Chi-square tests with one degree of freedom; extensions of the Ma
 American Statistical Association 58.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -225,7 +226,8 @@ def estimate(log: LoggedRounds, expected: _Expected) -> Estimates:
     telling = int(((rounds.chances <= 0.5) & (rounds.agrees | (rounds.correct > 0.0))).sum())
     effective = float(of_all.sum()) ** 2 / squares if squares else 0.0
     weights = Weights(effective, float(of_all.max(initial=0.0)), telling)
-    warnings = [*_warnings(rounds, weights), *_uneven_answers(log)]
+    warnings = _warnings(rounds, weights)
+    warnings += [rates.warning for rates in answer_rates(log) if rates.is_uneven]
     if n_used < n_answered:
         without = n_answered - n_used
         warnings.append(f"{grouped(without)} answered rounds have no propensity: the estimates are of the others")
@@ -288,12 +290,11 @@ def _about_dr_plus(rounds: _Drawn, is_complete: bool) -> tuple[bool, tuple[str, 
 
 def _sums(rounds: _Drawn, has_dr_plus: bool) -> dict[str, tuple[float, float]]:
     """Return the estimated number of mistakes, and the variance of that number, by method."""
-    n, weights = len(rounds.chances), rounds.weights
+    n, total = len(rounds.chances), float(np.sum(rounds.weights))
     found = {"IPS": _on_agreement(rounds, np.zeros(n))}
-    mistakes, total = float(np.sum(weights * (1.0 - rounds.correct))), float(np.sum(weights))
     if total > 0.0:
-        share = np.full(n, mistakes / total)
-        found["SNIPS"] = n * mistakes / total, _on_agreement(rounds, share)[1] * (n / total) ** 2
+        mistakes = float(np.sum(rounds.weights * (1.0 - rounds.correct)))
+        found["SNIPS"] = n * mistakes / total, _on_agreement(rounds, np.full(n, mistakes / total))[1] * (n / total) ** 2
     elif n == 0:
         found["SNIPS"] = 0.0, 0.0
     found["DR"] = _on_agreement(rounds, 1.0 - rounds.expected.of_guess)
@@ -378,7 +379,7 @@ def _warnings(rounds: _Drawn, weights: Weights) -> list[str]:
 
 
 class AnswerRates(NamedTuple):
-    """How often rounds of some groups were answered; only rounds with a randomly drawn label are counted."""
+    """How often rounds of some groups were answered; only those with a randomly drawn label are counted."""
 
     by: str
     """What the groups have in common: "label" or "propensity"."""
@@ -394,27 +395,26 @@ class AnswerRates(NamedTuple):
         return self.p_value is not None and self.p_value < _UNEVEN / 2
 
     @property
+    def warning(self) -> str:
+        """What it means for estimates that answers do not come equally often."""
+        return (
+            f"answers do not come equally often for every {self.by}: {self.extremes}, p = {self.p_value:.1g}. If it is "
+            "what was guessed that matters, and not the row, the estimates do not hold; the bounds do"
+        )
+
+    @property
     def extremes(self) -> str:
         """The groups that were answered the least and the most often, in words."""
-        rates = [answered / n for answered, n in zip(self.n_answered, self.n_rounds, strict=True)]
-        low, high = min(range(len(rates)), key=rates.__getitem__), max(range(len(rates)), key=rates.__getitem__)
-        return " to ".join(f"{100 * rates[at]:.0f} % ({self.names[at]})" for at in (low, high))
+        rates = np.array(self.n_answered) / np.array(self.n_rounds)
+        return " to ".join(f"{100 * rates[at]:.0f} % ({self.names[at]})" for at in (rates.argmin(), rates.argmax()))
 
 
 def answer_rates(log: LoggedRounds) -> list[AnswerRates]:
     """Return how often guesses of each label, and of each range of propensities, were answered.
 
-    Parameters
-    ----------
-    log : LoggedRounds
-        The rounds. Those with an unknown propensity, or a certain label, do not count: estimates do not use the former,
-        and need no assumption for the latter.
-
-    Returns
-    -------
-    list of AnswerRates
-        By label and by propensity, each where there are at least two groups to compare; none where all such rounds are
-        answered.
+    Rounds with an unknown propensity, or a certain label, do not count: estimates do not use the former, and need no
+    assumption for the latter. There is one by label and one by propensity, each where there are at least two groups to
+    compare; none where all such rounds are answered.
 
     Examples
     --------
@@ -444,16 +444,6 @@ def answer_rates(log: LoggedRounds) -> list[AnswerRates]:
     return found
 
 
-def _uneven_answers(log: LoggedRounds) -> list[str]:
-    """Return warnings where answers do not come equally often."""
-    return [
-        f"answers do not come equally often for every {rates.by}: {rates.extremes}, p = {rates.p_value:.1g}. If it is "
-        "what was guessed that matters, and not the row, the estimates do not hold; the bounds do"
-        for rates in answer_rates(log)
-        if rates.is_uneven
-    ]
-
-
 def _pooled(groups: Integers, rate: float) -> Integers:
     """Return groups, numbered from 0, that are each large enough: small ones are merged, the smallest first."""
     _, groups, n_rounds = np.unique(groups, return_inverse=True, return_counts=True)
@@ -471,13 +461,10 @@ def _pooled(groups: Integers, rate: float) -> Integers:
 
 def _p_value(groups: Integers, answered: _Booleans) -> float | None:
     """Return the p-value of the generalised Mantel-Haenszel test, with blocks of consecutive rounds as strata."""
-    n_groups = int(groups.max()) + 1
-    blocks = np.arange(len(groups)) // _BLOCK
-    shape = int(blocks[-1]) + 1, n_groups
-    counts: Floats = np.zeros(shape)
-    answered_counts: Floats = np.zeros(shape)
-    np.add.at(counts, (blocks, groups), 1.0)
-    np.add.at(answered_counts, (blocks, groups), answered)
+    n_groups, blocks = int(groups.max()) + 1, np.arange(len(groups)) // _BLOCK
+    cells, shape = blocks * n_groups + groups, (int(blocks[-1]) + 1, n_groups)
+    counts = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+    answered_counts = np.bincount(cells, answered, math.prod(shape)).reshape(shape)
     n, n_answered = counts.sum(axis=1), answered_counts.sum(axis=1)
     excess = (answered_counts - counts * (n_answered / n)[:, None]).sum(axis=0)
     # Of answers drawn without replacement within a block.

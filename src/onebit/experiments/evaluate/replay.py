@@ -7,16 +7,16 @@ would have got other feedback, and would have guessed differently later.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from onebit.experiments.evaluate.estimates import METHODS, Estimate, Estimates, Known, estimate, expect, known
 from onebit.experiments.evaluate.log import RIGHT, UNKNOWN, WRONG, LoggedRounds
-from onebit.inputs import Integers, check_choice, check_rows, check_seed, take
+from onebit.inputs import Integers, Rows, check_choice, check_rows, check_seed, take
 from onebit.labels import encode_labels
 from onebit.learners import Learner
+from onebit.learners.run import row_of
 from onebit.playing import play
 from onebit.streams.preprocess import preprocess
 
@@ -129,8 +129,6 @@ def evaluate(
     >>> rows[1].verdict, rows[1].verdict_by
     ('fewer', 'DR+')
     """
-    check_choice("hears", hears, _HEARS)
-    check_seed(seed)
     if not candidates:
         raise ValueError("candidates must have at least one learner; got none")
     replayed = []
@@ -158,7 +156,7 @@ def replay(
     seed: int = 0,
     on_progress: Callable[[int], None] | None = None,
 ) -> Integers:
-    """Let a learner guess every round of a log, and return its guesses.
+    """Let a learner guess every round of a log; return its guesses as positions in the log's classes, −1 for others.
 
     Parameters
     ----------
@@ -177,15 +175,11 @@ def replay(
         Seed of the learner's random numbers.
     on_progress : callable, optional
         Called now and then with the number of rounds replayed.
-
-    Returns
-    -------
-    array of int
-        Positions in the log's classes; −1 for a label that the log does not have.
     """
     check_choice("hears", hears, _HEARS)
-    rows = log.X if candidate.scales_rows else preprocess(log.X, preprocessing)
-    truths = log.truths()
+    check_seed(seed)
+    rows = check_rows(log.X if candidate.scales_rows else preprocess(log.X, preprocessing))
+    truths, show = log.truths(), on_progress or (lambda *_: None)
     if candidate.is_frozen:
         guesses = _frozen_guesses(log, candidate, rows)
     else:
@@ -196,60 +190,61 @@ def replay(
             trace = play(learner, rows, log.classes[truths], seed=seed, keep_guesses=True)
             guesses = encode_labels(np.asarray(trace.guesses), log.classes, "guesses")
         else:
-            guesses = _replayed(log, candidate.title, learner, rows, hears, on_progress)
-    if on_progress is not None:
-        on_progress(log.n_rounds)
+            one_round = _one_round_on_its_own if hears == "own" else _one_round_on_facts
+            heard = replace(log, answers=np.full_like(log.answers, UNKNOWN)) if hears == "nothing" else log
+            guesses = np.empty(log.n_rounds, dtype=np.int64)
+            learner.begin(rows.shape[1])
+            for t, allowed in enumerate(log.among or [None] * log.n_rounds):
+                try:
+                    guesses[t] = one_round(heard, learner, take(rows, t, t + 1), t, allowed, int(truths[t]))
+                except ValueError as error:
+                    raise ValueError(f"{candidate.title}, round {t}: {error}") from error
+                if t % _GLANCE == 0:
+                    show(t)
+    show(log.n_rounds)
     return guesses
 
 
-def _replayed(
-    log: LoggedRounds, title: str, learner: Learner, rows: Any, hears: str, on_progress: Callable[[int], None] | None
-) -> Integers:
-    """Play round by round: after a guess comes the answer of the log, which need not be one to that guess."""
-    labels, truths, checked = log.classes.tolist(), log.truths().tolist(), check_rows(rows)
-    guesses = np.empty(log.n_rounds, dtype=np.int64)
-    for t, allowed in enumerate(log.among or [None] * log.n_rounds):
-        row = rows[[t]] if hasattr(rows, "indptr") else rows[t]
-        guess = learner.guess(row, None if allowed is None else log.classes[allowed])
-        guesses[t] = guess.index
+def _one_round_on_facts(
+    log: LoggedRounds, learner: Learner, row: Rows, t: int, allowed: Integers | None, _truth: int
+) -> int:
+    """Guess a round, then learn what the log knows of it: as `guess` and `learn_from`, without checks or tickets."""
+    state, key = learner._state, learner._key
+    guess = state.guess(row, key, t) if allowed is None else state.guess_among(row, key, t, allowed)
+    learner.n_rounds_ = t + 1
+    if log.answers[t] != UNKNOWN:
         logged, correct, chance = int(log.guesses[t]), bool(log.answers[t] == RIGHT), float(log.propensities[t])
-        try:
-            if log.answers[t] == UNKNOWN or hears == "nothing":
-                pass
-            elif hears == "facts":
-                # What `learn_from` does, without the checks that the log as a whole has passed.
-                truth, propensity = logged if learner.full_information and correct else -1, chance
-                with learner._lock:
-                    learner._state.learn_from_log(
-                        take(checked, t, t + 1), logged, correct, truth, None if math.isnan(propensity) else propensity
-                    )
-            elif truths[t] >= 0:
-                extra = {"label": labels[truths[t]]} if learner.full_information else {}
-                learner.tell(guess, guess.index == truths[t], **extra)
-            elif guess.index == logged and not learner.full_information:
-                learner.tell(guess, False)
-        except ValueError as error:
-            raise ValueError(f"{title}, round {t}: {error}") from error
-        if on_progress is not None and t % _GLANCE == 0:
-            on_progress(t)
-    return guesses
+        right = logged if learner.full_information and correct else -1
+        state.learn_from_log(row, logged, correct, right, None if math.isnan(chance) else chance)
+    return int(guess[0])
 
 
-def _frozen_guesses(log: LoggedRounds, candidate: Candidate, rows: Any) -> Integers:
+def _one_round_on_its_own(
+    log: LoggedRounds, learner: Learner, row: Rows, t: int, allowed: Integers | None, truth: int
+) -> int:
+    """Guess a round, and give the feedback on that guess, if the log has it."""
+    guess = learner.guess(row_of(row, 0), None if allowed is None else log.classes[allowed])
+    if log.answers[t] != UNKNOWN and truth >= 0:
+        extra = {"label": log.classes[[truth]].tolist()[0]} if learner.full_information else {}
+        learner.tell(guess, guess.index == truth, **extra)
+    elif log.answers[t] != UNKNOWN and guess.index == log.guesses[t] and not learner.full_information:
+        learner.tell(guess, False)
+    return guess.index
+
+
+def _frozen_guesses(log: LoggedRounds, candidate: Candidate, rows: Rows) -> Integers:
     """Return the labels with the highest scores."""
-    own = candidate.learner.classes_.tolist()
-    known_places = {label: place for place, label in enumerate(log.classes.tolist())}
-    if not known_places.keys() <= set(own) and {str(label) for label in known_places} <= {str(label) for label in own}:
+    own, of_log = candidate.learner.classes_.tolist(), log.classes.tolist()
+    if not set(of_log) <= set(own) and set(map(str, of_log)) <= set(map(str, own)):
         # A log file holds text: 3 in a model is "3" in a log.
-        own = [str(label) for label in own]
-        known_places = {str(label): place for label, place in known_places.items()}
-    missing = [label for label in known_places if label not in set(own)]
-    if missing:
+        own, of_log = [str(label) for label in own], [str(label) for label in of_log]
+    if missing := [label for label in of_log if label not in set(own)]:
         raise ValueError(
             f"{candidate.title} does not know the label {missing[0]!r} of the log; it knows {own!r:.200}. Leave it "
             "out, or save a model that knows all labels (classes=[…])"
         )
-    places = np.array([known_places.get(label, -1) for label in own], dtype=np.int64)  # -1: a label not in the log
+    # -1: a label not in the log
+    places = np.array([of_log.index(label) if label in of_log else -1 for label in own], dtype=np.int64)
     try:
         scores = candidate.learner.score_classes(rows)
     except ValueError as error:
