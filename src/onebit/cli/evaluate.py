@@ -148,22 +148,21 @@ def _describe_log(log: LoggedRounds) -> dict[str, str]:
     n_right, n_wrong = int((log.answers == RIGHT).sum()), int((log.answers == WRONG).sum())
     silent = log.n_rounds - n_right - n_wrong
     without = f"; {grouped(silent)} without an answer are shown to learners and counted nowhere" if silent else ""
-    guessed = ", ".join(
-        f"{label} {grouped(n)}" for label, n in list(zip(log.classes.tolist(), counts, strict=True))[:12]
-    )
+    guessed = [f"{label} {grouped(n)}" for label, n in zip(log.classes.tolist(), counts, strict=True)]
     more = f", … and {len(counts) - 12} more" if len(counts) > 12 else ""
     complete = "the right one is always among them" if log.is_complete else "there may be others (--classes lists all)"
     chances = log.propensities[~np.isnan(log.propensities)]
     spread = f"{chances.min():.3g} to {chances.max():.3g}" if len(chances) else "none: bounds only, no estimates"
     about = dict(log.about)
-    return {
-        **({"read as": about["read as"]} if "read as" in about else {}),
+    facts = {
+        "read as": about.get("read as", ""),
         "rounds": f"{grouped(log.n_rounds)}: {grouped(n_right)} right, {grouped(n_wrong)} wrong{without}",
-        "guessed": f"{guessed}{more}; {complete}",
+        "guessed": f"{', '.join(guessed[:12])}{more}; {complete}",
         "answered": _describe_answers(log),
         "propensities": spread,
-        **{name: about[name] for name in ("silence", "left out", "columns", "missing") if name in about},
+        **{name: about.get(name, "") for name in ("silence", "left out", "columns", "missing")},
     }
+    return {name: text for name, text in facts.items() if text}
 
 
 def _is_model(text: str) -> bool:
@@ -226,17 +225,14 @@ def _facts_table(rows: Sequence[Evaluation], title: str = "") -> Table:
     lines: list[list[str | Cell]] = []
     for row in rows:
         facts = row.known
-        least, most = facts.wrong, facts.wrong + facts.unknown
+        counts, shares = [grouped(facts.wrong)], [f"{100 * facts.low:.1f}"]
+        if facts.unknown:
+            counts.append(grouped(facts.wrong + facts.unknown))
+            shares.append(f"{100 * facts.high:.1f}")
         verdict = f"{row.verdict}, by {row.verdict_by}" if row.verdict_by in METHODS else row.verdict
-        lines.append(
-            [
-                row.title,
-                *(grouped(count) for count in (facts.right, facts.wrong, facts.unknown)),
-                grouped(least) if least == most else f"{grouped(least)} to {grouped(most)}",
-                f"{100 * facts.low:.1f}" if least == most else f"{100 * facts.low:.1f}–{100 * facts.high:.1f}",
-                Cell(verdict, _KINDS.get(row.verdict, "")),
-            ]
-        )
+        known = [grouped(count) for count in (facts.right, facts.wrong, facts.unknown)]
+        cell = Cell(verdict, _KINDS.get(row.verdict, ""))
+        lines.append([row.title, *known, " to ".join(counts), "–".join(shares), cell])
     notes = [
         f"{grouped(rows[0].known.rounds)} answered rounds; surely: no fewer and no more, whatever the unknown ones are",
         "sure if answers are true, and no more than one label is right in a round",
@@ -250,14 +246,13 @@ def _estimates_table(rows: Sequence[Evaluation], title: str = "") -> Table:
     """Return what is estimated of every learner."""
     lines = []
     for row in rows[1:]:
-        weights = row.estimates.weights
-        rests_on = ["", "", ""]
-        if weights is not None:
-            rests_on = [grouped(weights.effective), f"{weights.largest:.3g}", grouped(weights.telling)]
-        found = [row.estimates.found.get(method) for method in METHODS]
+        found, weights = [row.estimates.found.get(method) for method in METHODS], row.estimates.weights
         shares = [
             f"{100 * each.rate:.1f} ({100 * each.low:.1f}–{100 * each.high:.1f})" if each else "" for each in found
         ]
+        rests_on = ["", "", ""]
+        if weights is not None:
+            rests_on = [grouped(weights.effective), f"{weights.largest:.3g}", grouped(weights.telling)]
         lines.append([row.title, *shares, *rests_on])
     notes = (
         f"estimated share of mistakes in the answered rounds, with {LEVEL:.0%} intervals; both cut to what is sure",

@@ -1,8 +1,6 @@
-"""``onebit league``: the standings of all learners, their tables, and a page for each."""
+"""``onebit league``: the standings of all learners, tables, figures and a page."""
 
-import inspect
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -15,11 +13,10 @@ from onebit.cli import options
 from onebit.cli.options import Games, after_options, option_words, play_and_show, several
 from onebit.experiments.comparison import Comparison, Failure, Outcome, in_seconds, play_league, write_outcomes
 from onebit.experiments.entries import enter, every_learner, rival_entries, with_diagonals
-from onebit.experiments.players import LearnerPlayer, build, player_from
-from onebit.experiments.statistics import LEVEL, Standing, Standings, Tally, signs_to_decide, standings
+from onebit.experiments.statistics import LEVEL, Standings, Tally, standings
 from onebit.reporting.console import on_screen, print_table, say_where
-from onebit.reporting.pages import Block, Drawing, section, what_was_run, write_page
-from onebit.reporting.text import Cell, Table, fixed, grouped, in_shell, number, with_error, write_csv
+from onebit.reporting.pages import Drawing, section, what_was_run, write_page
+from onebit.reporting.text import Cell, Table, fixed, grouped, in_shell, number, write_csv
 from onebit.streams.reading import Reading
 from onebit.streams.sources import find_sources, known_names
 
@@ -42,11 +39,7 @@ _UNFINISHED = (
 _RATES = "Mistakes in per cent of the rounds, and the rank on the set; learners that are not ranked have none."
 _PAIRS = (
     "Wins, ties and losses of the learner of the row against that of the column, over the sets. Columns are numbered "
-    "as the rows are. A learner's own page has the test across the sets."
-)
-_AGAINST = (
-    "Sets won, tied and lost against each; the geometric mean of the ratios of mistakes over the sets that both "
-    "finished; Wilcoxon's signed-rank test across the sets, Holm-corrected over all pairs of the league."
+    "as the rows are; pairs.csv has the test across the sets."
 )
 _LEGEND = {
     "mean rank": "of the mean mistakes, over the sets; a learner that did not finish a set shares its last ranks",
@@ -80,26 +73,26 @@ def command(
     workers: options.Workers,
     out: options.Out = Path("results/league"),
 ) -> None:
-    """Rank all learners over all streams and your data; write tables, figures and a page for each."""
+    """Rank all learners over all streams and your data; write tables, figures and report.html."""
     console = Console()
     place = workers.executor(console)
     games = games._replace(learners=tuple(several(games.learners)))
     league, absent = _league(data, field, games, reading, runs)
     (outcomes, failures), details, is_drawn = play_and_show(console, league, place, workers.jobs, out, play_league)
-    with console.status("Drawing figures and writing the pages …"):
+    with console.status("Drawing figures and writing the report …"):
         found = standings(outcomes)
         _write_tables(out, found, outcomes, failures, absent)
         write_outcomes(out, outcomes, league.seed)
         words = [*option_words(field), *games.words(reading, runs), *after_options(data)]
         longest = f"{in_seconds(field.seconds_per_game)} at 10⁹ numbers a second, by what a learner says of its effort"
         details |= {"Command": in_shell(["onebit", "league", *words]), "Longest game": longest}
-        _write_pages(out, found, outcomes, failures, absent, details, is_drawn)
-    print_table(console, replace(_standings_table(found, {}), title="Standings"))
+        _write_report(out / "report.html", found, outcomes, failures, absent, details, is_drawn)
+    print_table(console, replace(_standings_table(found), title="Standings"))
     console.print(on_screen(_verdict_in_words(found)), highlight=False)
     lines = [f"{entry.title} did not finish {dataset}: {reason}" for dataset, entry, reason in failures]
     for line in lines + [f"{title} does not play: {reason}" for title, reason in absent.items()]:
         console.print(on_screen(line), highlight=False, soft_wrap=True)
-    say_where(console, "report.html, a page for every learner, tables and figures are", out)
+    say_where(console, "Tables, figures and report.html are", out)
 
 
 def _league(
@@ -188,8 +181,7 @@ def _write_tables(
     write_csv(folder / "unfinished.csv", ("dataset", "learner", "reason"), lines)
 
 
-def _standings_table(found: Standings, links: Mapping[str, str]) -> Table:
-    """Return the standings; links lead to the learners' pages, by title."""
+def _standings_table(found: Standings) -> Table:
     columns = ("", "learner", "mean rank", "of common", "first", "mistakes / best", "w/t/l", "explored", "µs/round")
     rows: list[list[str | Cell]] = []
     for row in found.everyone:
@@ -197,7 +189,7 @@ def _standings_table(found: Standings, links: Mapping[str, str]) -> Table:
         rows.append(
             [
                 str(row.number or ""),
-                Cell(row.entry.shown, link=links.get(row.title, "")),
+                row.entry.shown,
                 mean,
                 # Where all have finished all sets it would be redundant.
                 "" if common == mean else common,
@@ -241,8 +233,8 @@ def _verdict_in_words(found: Standings) -> str:
     return f"{text} Mean ranks that are at least {difference} apart differ (Nemenyi, {LEVEL:g}).{few}"
 
 
-def _write_pages(
-    folder: Path,
+def _write_report(
+    path: Path,
     found: Standings,
     outcomes: Sequence[Outcome],
     failures: Sequence[Failure],
@@ -250,50 +242,25 @@ def _write_pages(
     details: Mapping[str, str],
     is_drawn: bool,
 ) -> None:
-    """Write ``report.html``, and a page for every learner in ``learners/``, with figures if they are to be drawn."""
-    names = _page_names([row.title for row in found.everyone])
     drawn: dict[str, list[Drawing]] = {}
     if is_drawn:
-        from onebit.experiments.league_figures import drawings, learner_drawings
+        from onebit.experiments.league_figures import drawings
 
         drawn = {drawing.name: [drawing] for drawing in drawings(found)}
-    (folder / "learners").mkdir(parents=True, exist_ok=True)
-    for row in found.everyone:
-        blocks: list[Block] = [
-            Cell("The whole league", link="../report.html"),
-            *_about(row, found),
-            *section("Against the others", *_pairs_of(row, found, names)),
-            *section("Set by set", _sets_of(row, found, outcomes, failures)),
-            *(learner_drawings(row, names[row.title], outcomes) if is_drawn else ()),
-        ]
-        path = folder / "learners" / f"{names[row.title]}.html"
-        write_page(path, row.entry.shown, blocks, folder / "figures" / "learners")
-    links = {title: f"learners/{name}.html" for title, name in names.items()}
     rows = [(failure.entry.title, failure.dataset, failure.reason) for failure in failures]
     rows += [(title, "every set", reason) for title, reason in absent.items()]
     unfinished = Table(("learner", "set", "reason"), rows, styles=("name", "", "remark"))
-    whole = [
+    blocks = [
         *_intro(found),
-        *section("Standings", _verdict_in_words(found), _standings_table(found, links)),
+        *section("Standings", _verdict_in_words(found), _standings_table(found)),
         *drawn.get("critical_difference", ()),
         *section("Not finished", *((_UNFINISHED, unfinished) if rows else ())),
         *section("Exploration and time", *drawn.get("exploration", ()), *drawn.get("time", ())),
-        *section("Every set", _RATES, _rates(found, outcomes, links)),
-        *section("Pairs", *((_PAIRS, _pairs(found, links)) if found.pairs else ())),
+        *section("Every set", _RATES, _rates(found, outcomes)),
+        *section("Pairs", *((_PAIRS, _pairs(found)) if found.pairs else ())),
         *what_was_run(details),
     ]
-    write_page(folder / "report.html", "The league", whole)
-
-
-def _page_names(titles: Sequence[str]) -> dict[str, str]:
-    """Return a file's name for every title: letters, digits and dashes, no two the same."""
-    names: dict[str, str] = {}
-    for title in titles:
-        # Short enough for any file system.
-        plain = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:80] or "learner"
-        numbered = (plain, *(f"{plain}-{tries}" for tries in range(2, len(titles) + 1)))
-        names[title] = next(name for name in numbered if name not in names.values())
-    return names
+    write_page(path, "The league", blocks)
 
 
 def _intro(found: Standings) -> list[str]:
@@ -301,89 +268,25 @@ def _intro(found: Standings) -> list[str]:
     return [_INTRO, _HINDSIGHT] if any(row.entry.hindsight for row in found.unranked) else [_INTRO]
 
 
-def _rates(found: Standings, outcomes: Sequence[Outcome], links: Mapping[str, str]) -> Table:
+def _rates(found: Standings, outcomes: Sequence[Outcome]) -> Table:
     rates = {(each.dataset, each.entry.title): f"{each.mean / each.rounds[-1]:.1%}" for each in outcomes}
 
     def cell(dataset: str, title: str) -> Cell:
         rank = found.ranks.get((dataset, title))
         return Cell(rates.get((dataset, title), "not finished"), small="" if rank is None else f"({rank:g})")
 
-    rows = [
-        [Cell(row.title, link=links[row.title]), *(cell(name, row.title) for name in found.datasets)]
-        for row in found.everyone
-    ]
+    rows = [[Cell(row.title), *(cell(name, row.title) for name in found.datasets)] for row in found.everyone]
     return Table(("learner", *found.datasets), rows)
 
 
-def _pairs(found: Standings, links: Mapping[str, str]) -> Table:
+def _pairs(found: Standings) -> Table:
     rows = []
     for row in found.ranked:
         pairs = [found.pairs.get((row.title, other.title)) for other in found.ranked]
         counts = [Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", _kind(pair)) if pair else Cell("") for pair in pairs]
-        rows.append([Cell(f"{row.number} {row.title}", link=links[row.title]), *counts])
+        rows.append([Cell(f"{row.number} {row.title}"), *counts])
     return Table(("learner", *(str(row.number) for row in found.ranked)), rows)
 
 
 def _kind(pair: Tally) -> str:
     return "good" if pair.wins > pair.losses else "bad" if pair.wins < pair.losses else ""
-
-
-def _about(row: Standing, found: Standings) -> list[Block]:
-    """Return what a learner is, by the first line of its documentation, and its results over all sets."""
-    player = player_from(row.entry.spec)
-    documented = type(build(row.entry.spec)) if isinstance(player, LearnerPlayer) else type(player)
-    what_it_is = (inspect.getdoc(documented) or "").partition("\n\n")[0].replace("\n", " ").replace("`", "")
-    n_sets = len(found.datasets)
-    facts = {"Played as": row.entry.written, "Place": f"not ranked: {row.entry.advantage}"}
-    if row.number is not None:
-        facts["Place"] = f"{row.number} of {len(found.ranked)}, mean rank {row.mean_rank:.2f}"
-        facts["First on"] = f"{row.firsts} of {n_sets} sets"
-        facts["Wins, ties, losses"] = f"{row.wins}, {row.ties}, {row.losses} against all others on every set"
-    facts |= {
-        "Finished": f"{row.finished} of {n_sets} sets",
-        "Mistakes": f"{row.relative:.2f} times those of the best on each set, geometric mean",
-        "Explored": "" if math.isnan(row.explored) else f"{_percent(row.explored)} of its guesses",
-        "Time": f"{grouped(row.microseconds, 1)} µs per round, geometric mean" if row.microseconds > 0 else "",
-        "Note": row.entry.note,
-    }
-    return [what_it_is, {name: text for name, text in facts.items() if text}]
-
-
-def _pairs_of(row: Standing, found: Standings, names: Mapping[str, str]) -> list[Block]:
-    if row.number is None or len(found.ranked) < 2:
-        return []
-    n_pairs, n_sets, text = len(found.pairs) // 2, len(found.datasets), _AGAINST
-    needed = signs_to_decide(n_pairs)
-    if n_sets < needed:
-        text += f" {n_sets} sets are too few for it: to tell one of {n_pairs} pairs apart takes {needed}."
-    rows: list[list[str | Cell]] = []
-    for other in found.ranked:
-        if other is not row:
-            pair = found.pairs[row.title, other.title]
-            link = Cell(f"{other.number} {other.title}", link=f"{names[other.title]}.html")
-            ratio = Cell(fixed(pair.ratio, ".2f"), _kind(pair))
-            rows.append([link, str(pair.wins), str(pair.ties), str(pair.losses), ratio, fixed(pair.p, ".2g")])
-    return [text, Table(("against", "wins", "ties", "losses", "mistakes / theirs", "p across"), rows)]
-
-
-def _sets_of(row: Standing, found: Standings, outcomes: Sequence[Outcome], failures: Sequence[Failure]) -> Table:
-    mine = {outcome.dataset: outcome for outcome in outcomes if outcome.entry.title == row.title}
-    reasons = {failure.dataset: failure.reason for failure in failures if failure.entry.title == row.title}
-    rows: list[list[str]] = []
-    for name in found.datasets:
-        rank, outcome = fixed(found.ranks.get((name, row.title)), "g"), mine.get(name)
-        if outcome is None:
-            remark = f"not finished: {reasons.get(name, 'no setting of it could')}"
-            rows.append([name, "", "", "", rank, "", "", "", remark])
-            continue
-        ranked = [each.mean for each in outcomes if each.dataset == name and each.entry.is_ranked]
-        rows.append(
-            [
-                *(name, grouped(outcome.rounds[-1]), with_error(outcome.mean, outcome.standard_error)),
-                *(f"{outcome.mean / outcome.rounds[-1]:.1%}", rank),
-                f"{(outcome.mean + 0.5) / (min(ranked, default=math.nan) + 0.5):.2f}",
-                *(_percent(outcome.exploration), grouped(outcome.microseconds_per_round, 1), outcome.remark),
-            ]
-        )
-    columns = ("set", "rounds", "mistakes", "rate", "rank", "/ best", "explored", "µs per round", "remark")
-    return Table(columns, rows, styles=("name", *["number"] * 7, ""))

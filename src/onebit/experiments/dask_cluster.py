@@ -8,7 +8,6 @@ that process lets go of it, stops, is killed or cannot be reached, Dask forgets 
 
 import importlib
 import io
-import json
 import logging
 import multiprocessing
 import pickle
@@ -66,16 +65,12 @@ class DaskCluster:
 
     def __init__(self, address: str, say: Callable[[str], None] | None = None) -> None:
         require_extra("Dask clusters need", "dask")
-        if not address.strip():
-            raise ValueError("the address of the Dask scheduler is empty; give one such as tcp://10.0.0.1:8786")
         self.address = address
-        self.bytes_sent = 0
-        """Bytes of files sent."""
         self._say = say or (lambda text: print(text, file=sys.stderr))
         self._workers: dict[str, _Worker] = {}
         self._looked_at = -_GLANCE
         self._hopeless_since: float | None = None
-        self._is_away = self._has_waited = False
+        self._is_away = False
 
     def __enter__(self) -> Self:
         Client: Any = importlib.import_module("distributed").Client
@@ -83,12 +78,13 @@ class DaskCluster:
         # Silence Dask's messages: this class reports what matters.
         for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.batched"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        where = _scheduler_at(self.address)
+        is_file = Path(self.address).is_file()
         try:
-            self._client: Any = Client(where, timeout=_CONNECTING, set_as_default=False, name="onebit")
+            where = {"scheduler_file": self.address} if is_file else {"address": self.address}
+            self._client: Any = Client(**where, timeout=_CONNECTING, set_as_default=False, name="onebit")
             present = self._present()
         except Exception as error:
-            raise self._unreachable(f" ({type(error).__name__})") from error
+            raise self._unreachable(f" ({type(error).__name__}: {error})") from error
         self._client._timeout = _RECONNECTING
         n, n_threads = len(present), sum(int(about["nthreads"]) for about in present.values())
         size = f"{n} worker{'s' * (n != 1)}, {n_threads} thread{'s' * (n_threads != 1)}"
@@ -122,7 +118,6 @@ class DaskCluster:
                     content = path.read_bytes()
                     if _copy_name(path) != copy.relative_to(worker.folder):
                         raise CellError(f"{path} has changed while it was being played; run again")
-                    self.bytes_sent += len(content)
                     worker.files[copy] = self._client.scatter({str(copy): content}, workers=[worker.address])
         except CellError:
             raise
@@ -139,8 +134,8 @@ class DaskCluster:
 
     def _unreachable(self, why: str = "") -> ClusterError:
         return ClusterError(
-            f"no Dask scheduler answers at {self.address}{why}; start one with `dask scheduler`, or mend the address. "
-            "What was finished is kept"
+            f"no Dask scheduler answers at {self.address}{why}; start one with `dask scheduler`, or mend the address, "
+            "such as tcp://10.0.0.1:8786, or the path of a scheduler file. What was finished is kept"
         )
 
     def _present(self) -> dict[str, Any]:
@@ -189,9 +184,6 @@ class DaskCluster:
             self._hopeless_since = time.monotonic()
         elif time.monotonic() - self._hopeless_since > _HOPING and refusals:
             raise ClusterError(f"no worker of {self.address} may play. {' '.join(refusals)}")
-        elif not refusals and not self._has_waited:
-            self._has_waited = True
-            self._say(f"{self.address} has no worker now; waiting for one")
 
     def _refuse(self, worker: "_Worker", reason: str) -> None:
         if not worker.refusal:
@@ -251,22 +243,6 @@ class _Call:
         return self._call
 
 
-def _scheduler_at(address: str) -> str:
-    """Return the address of a scheduler, read from its file if it is one, or raise an error with the reason."""
-    coerce: Any = importlib.import_module("distributed.core").coerce_to_address
-    split: Any = importlib.import_module("distributed.comm.addressing").get_address_host_port
-    try:
-        is_file = Path(address).is_file()
-        found = str(json.loads(Path(address).read_text(encoding="utf-8"))["address"]) if is_file else address
-        split(coerce(found))
-    except (ValueError, LookupError, TypeError, OSError) as error:
-        raise ClusterError(
-            f"{address} is neither the address of a Dask scheduler, such as tcp://10.0.0.1:8786, nor the path of a "
-            f"scheduler file ({type(error).__name__}: {error})"
-        ) from error
-    return found
-
-
 def _pack(call: Any, folder: Path) -> tuple[bytes, dict[Path, Path]]:
     """Return a pickled call in which files are their copies in a folder of a worker, and the files by their copies."""
     buffer = io.BytesIO()
@@ -295,9 +271,8 @@ def _copy_name(path: Path) -> Path:
     return Path(_digest(path, stamp.st_mtime_ns, stamp.st_size), path.name)
 
 
-@lru_cache
+@lru_cache  # read once for every state of it
 def _digest(path: Path, _mtime: int, _size: int) -> str:
-    """Read a file once for every state of it."""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()[:_DIGITS]
 

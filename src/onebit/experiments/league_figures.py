@@ -1,4 +1,4 @@
-"""The figures of a league: mean ranks, mistakes against exploration and against time, and those of a single learner.
+"""The figures of a league: mean ranks, and mistakes against exploration and against time.
 
 Learners carry the number of their place, so that thirty of them find room in a figure that a phone can show.
 """
@@ -12,9 +12,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from onebit.experiments.comparison import Outcome
 from onebit.experiments.statistics import LEVEL, Standing, Standings
 from onebit.inputs import Floats
 from onebit.reporting import figures as style
@@ -62,21 +61,6 @@ def drawings(standings: Standings) -> list[Drawing]:
         )
         listed.append(Drawing("time", "Mistakes against time", caption, partial(_draw_time, standings)))
     return listed
-
-
-def learner_drawings(standing: Standing, name: str, outcomes: Sequence[Outcome]) -> list[Drawing]:
-    """Return the figures of one learner, under that name: its mistakes on every set, in the end and on the way."""
-    ends = (
-        "Mistakes as multiples of those of the best that is ranked, one line per set; grey strokes are all the others."
-    )
-    way = (
-        "Mistakes so far in per cent of the rounds so far, mean of the runs with a band of ± 1 standard error. Grey: "
-        "the middle half of all that are ranked; black: the one of them that is best in the end."
-    )
-    return [
-        Drawing(name, "Beside the others", ends, partial(_draw_learner, standing, outcomes)),
-        Drawing(f"{name}_curves", "On the way", way, partial(_draw_curves, standing, outcomes)),
-    ]
 
 
 def _draw_critical_difference(standings: Standings) -> Figure:
@@ -222,62 +206,3 @@ def _spots(places: Floats, texts: Sequence[str]) -> Floats:
             covered += np.all(apart < reach, axis=2).sum(axis=1)
         found.append(at[int(np.argmin(covered))])
     return np.array(found).reshape(-1, 2)
-
-
-def _draw_learner(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
-    """Draw a learner's mistakes on every set it finished, beside all others'."""
-    mine = [outcome for outcome in outcomes if outcome.entry.title == standing.title]
-    look = looks_of([standing.entry])[standing.title]
-    met = [1.0]
-    with style.looks():
-        figure, (axes,) = style.new_figure(1, 1, 1.1 + 0.34 * len(mine))
-        for place, outcome in enumerate(mine):
-            # All learners' mistakes over those of the best ranked one.
-            means = {other.entry: other.mean for other in outcomes if other.dataset == outcome.dataset}
-            best = min((mean for entry, mean in means.items() if entry.is_ranked), default=min(means.values()))
-            ratios = {entry.title: (mean + 0.5) / (best + 0.5) for entry, mean in means.items()}
-            met += ratios.values()
-            own = ratios.pop(standing.title)
-            axes.plot(list(ratios.values()), [place] * len(ratios), "|", color=_GREY, markersize=11, zorder=2)
-            axes.plot([own], [place], markersize=9, zorder=3, **style.marker(look))
-        style.multiples_axis(axes.xaxis, min(met) / 1.1, max(met) * 1.1)
-        axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
-        style.name_rows(axes, [in_figure(outcome.dataset, 24) for outcome in mine])
-        axes.set_xlabel("mistakes, relative to the best")
-    return figure
-
-
-def _draw_curves(standing: Standing, outcomes: Sequence[Outcome]) -> Figure:
-    """Draw a learner's share of mistakes so far on every set it finished, before the field."""
-    mine = [outcome for outcome in outcomes if outcome.entry.title == standing.title]
-    n_columns = min(3, len(mine))
-    n_rows = math.ceil(len(mine) / n_columns)
-    look = looks_of([standing.entry])[standing.title]
-    with style.looks():
-        figure, panels = style.new_figure(n_rows, n_columns, 0.6 + (1.65 if n_columns > 1 else 3.2) * n_rows)
-        top = 0.0
-        for at, (axes, outcome) in enumerate(zip(panels, mine, strict=False)):
-            field = [other for other in outcomes if other.dataset == outcome.dataset and other.entry.is_ranked]
-            played, own = outcome.rounds / outcome.rounds[-1], outcome.means / outcome.rounds
-            curves = np.array([other.means for other in field] or [outcome.means]) / outcome.rounds
-            low, high = np.quantile(curves, [0.25, 0.75], axis=0)
-            axes.fill_between(played, low, high, color="#D9D9D9", linewidth=0)
-            axes.plot(played, curves[int(np.argmin(curves[:, -1]))], color=INK, linewidth=1.0)
-            style.draw_mean(axes, played, own, outcome.errors / outcome.rounds, look.color, look.dashes)
-            axes.set_title(in_figure(outcome.dataset, 17), loc="left", fontsize=11)
-            axes.set_xlim(0, 1)
-            style.count_percent(axes.xaxis, [0, 0.5, 1])
-            style.count_percent(axes.yaxis)
-            # As high as the curves are once the first rounds are over.
-            top = max(top, float(high[played >= 0.1].max()), float(own[played >= 0.1].max()))
-            # The same axes on all panels: numbers at the edges are enough.
-            axes.tick_params(labelleft=at % n_columns == 0, labelbottom=at >= len(mine) - n_columns, length=2)
-        top = min(1.0, math.ceil(10.0 * top) / 10.0)
-        for axes in panels[: len(mine)]:
-            axes.set_ylim(0, top)
-            axes.yaxis.set_major_locator(FixedLocator([0, top / 2, top]))
-        for axes in panels[len(mine) :]:
-            axes.remove()
-        figure.supxlabel("share of the rounds played", fontsize=12)
-        figure.supylabel("mistakes so far", fontsize=12)
-    return figure

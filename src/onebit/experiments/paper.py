@@ -10,7 +10,6 @@ the difference, taking the authors' runs to spread as ours do; otherwise the dif
 import csv
 import math
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -112,20 +111,12 @@ def summarize(outcomes: "Iterable[Outcome]") -> list[SummaryRow]:
 
 
 def _parameters(learner: Learner) -> str:
-    """Return the settings that differ from the defaults, classes and seed left out."""
-    # The same words as in a constructor call, so that a reader can type them.
+    """Return the settings that differ from the defaults, as one would type them; classes and seed left out."""
     defaults: dict[str, Any] = type(learner)().get_params(deep=False)
     settings: dict[str, Any] = learner.get_params(deep=False)
     changed = [name for name in sorted(settings) if settings[name] != defaults[name] and name not in NOT_SETTINGS]
-    shown = []
-    for name in changed:
-        text = str(settings[name])
-        if is_dataclass(settings[name]):
-            own = [(field.name, getattr(settings[name], field.name), field.default) for field in fields(settings[name])]
-            given = ", ".join(f"{each}={value}" for each, value, default in own if value != default)
-            text = f"{type(settings[name]).__name__}{f'({given})' if given else ''}"
-        shown.append(f"{name}={text}")
-    return ", ".join(shown)
+    # A kernel without settings by its name alone.
+    return ", ".join(f"{name}={str(settings[name]).removesuffix('()')}" for name in changed)
 
 
 def _remark(outcome: "Outcome", published: float | None, is_comparable: bool) -> str:

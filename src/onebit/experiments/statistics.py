@@ -22,7 +22,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -101,8 +101,7 @@ def _verdict_of(first: Integers, second: Integers, p: float | None, needed: int 
     return "win" if runs_won > 0 else "loss"
 
 
-@dataclass(frozen=True)
-class ComparisonRow:
+class ComparisonRow(NamedTuple):
     """One entry on one data set."""
 
     outcome: "Outcome"
@@ -148,8 +147,7 @@ def _tested(pairs: "Sequence[tuple[Outcome, Outcome]]") -> list[tuple[float, flo
     return found
 
 
-@dataclass(frozen=True)
-class Tally:
+class Tally(NamedTuple):
     """One learner against another over all data sets; those with too few runs for a verdict are not counted."""
 
     title: str
@@ -171,12 +169,12 @@ def tally(rows: Sequence[ComparisonRow], baseline: str) -> list[Tally]:
     logs = [[_log_ratio(row.outcome.mean, means[row.outcome.dataset]) for row in mine] for mine in compared.values()]
     adjusted = _holm([_signed_rank_p(each) for each in logs])
     return [
-        Tally(title, *_counted([row.verdict for row in mine]), _geometric_mean(differences), p)
+        Tally(title, *_counts([row.verdict for row in mine]), _geometric_mean(differences), p)
         for (title, mine), differences, p in zip(compared.items(), logs, adjusted, strict=True)
     ]
 
 
-def _counted(verdicts: Sequence[str]) -> tuple[int, int, int]:
+def _counts(verdicts: Sequence[str]) -> tuple[int, int, int]:
     return verdicts.count("win"), verdicts.count("tie"), verdicts.count("loss")
 
 
@@ -191,8 +189,7 @@ def _geometric_mean(logs: Sequence[float]) -> float:
     return math.exp(float(np.mean(logs))) if logs else math.nan
 
 
-@dataclass(frozen=True)
-class _Friedman:
+class _Friedman(NamedTuple):
     """Friedman's test of the ranks of k learners on n sets."""
 
     chi2: float
@@ -200,12 +197,6 @@ class _Friedman:
     f: float  # Iman and Davenport's F, with k − 1 and (k − 1)(n − 1) degrees of freedom
     p_f: float
     p: float  # by permutations: the one that decides
-
-
-def _rank(means: Floats) -> Floats:
-    """Return the rank of every learner (column) on every set (row); infinity is last, and equal ones share."""
-    ranks: Floats = stats.rankdata(means, axis=1)
-    return ranks
 
 
 def _friedman(ranks: Floats) -> _Friedman:
@@ -309,7 +300,8 @@ def standings(outcomes: "Sequence[Outcome]") -> Standings:
     finals = {pair: outcome.mean for pair, outcome in of.items()}
     means = np.array([[finals.get((name, entry.title), math.inf) for entry in playing] for name in datasets])
     n_sets, k = means.shape
-    ranks = _rank(means) if k else means
+    # Of every learner (column) on every set (row); infinity is last, and equal ones share.
+    ranks: Floats = stats.rankdata(means, axis=1) if k else means
     common, best = np.isfinite(means).all(axis=1), means.min(axis=1, initial=math.inf)
     pairs = _pairs(of, datasets, {entry.title: means[:, i].tolist() for i, entry in enumerate(playing)})
 
@@ -384,7 +376,7 @@ def _pairs(
         across.append(_signed_rank_p([0.0 if math.isnan(each) else min(max(each, -beyond), beyond) for each in listed]))
     found: dict[tuple[str, str], Tally] = {}
     for ((first, second), listed), p in zip(logs.items(), _holm(across), strict=True):
-        wins, ties, losses = _counted(verdicts[first, second])
+        wins, ties, losses = _counts(verdicts[first, second])
         ratio = _geometric_mean([each for each in listed if math.isfinite(each)])
         found[first, second] = Tally(first, wins, ties, losses, ratio, p)
         found[second, first] = Tally(second, losses, ties, wins, 1.0 / ratio, p)

@@ -36,7 +36,7 @@ class Drawing(NamedTuple):
     draw: Callable[[], Any]  # called when its turn comes: a figure of matplotlib takes megabytes
 
 
-Block: TypeAlias = str | Heading | _Code | Drawing | Table | Cell | Mapping[str, str]
+Block: TypeAlias = str | Heading | _Code | Drawing | Table | Mapping[str, str]
 """A part of a page: a paragraph of plain text, or one of the others; a mapping is a list of names and values."""
 
 
@@ -70,8 +70,6 @@ def _html(block: Block, figures: Path) -> str:
             return f"<h2>{in_page(text)}</h2>"
         case _Code(text):
             return f"<pre><code>{in_page(text)}</code></pre>"
-        case Cell(text, link=target):
-            return f'<p><a href="{in_page(target)}">{in_page(text)}</a></p>'
         case Table():
             return _table_html(block)
         case Drawing(name, title, caption, draw):
@@ -99,8 +97,6 @@ def _table_html(table: Table) -> str:
         if style == "name":
             # Names of classes are long, and on a phone they had better break where a word begins.
             text = re.sub(r"(?<=[a-z])(?=[A-Z])", "<wbr>", text)
-        if cell.link:
-            text = f'<a href="{in_page(cell.link)}">{text}</a>'
         small = f" <small>{in_page(cell.small)}</small>" if cell.small else ""
         return f'<td class="{f"{style} {cell.kind}".strip()}">{text}{small}</td>'
 

@@ -138,8 +138,6 @@ class Cell(NamedTuple):
     text: str
     kind: str = ""
     """"good", "bad", "known" or "dim": how it is coloured."""
-    link: str = ""
-    """Where it leads, on a page."""
     small: str = ""
     """What stands beside it in small letters, on a page."""
 
