@@ -30,7 +30,7 @@ from onebit.theory.certificates import (
     to_unit,
 )
 from onebit.theory.exact import largest_square, root_up, vanishing_weights, whole
-from onebit.theory.nearest_point import Hull, nearest_point
+from onebit.theory.nearest_point import Hull, as_decimals, nearest_point
 
 # Lengths of a few such rows together are floats still.
 _LONGEST = 1e307
@@ -43,8 +43,8 @@ _SETTLED = 1e-8
 # A combination longer than this share of the radius is not zero, where shares and lengths are floats of full precision.
 _PERHAPS_ZERO = 1e-6
 _ANY_LENGTH = 2.0**-1000
-# Coordinates times active vertices, squared, beyond which twice the digits would take more than some seconds.
-_MOST_WORK = 1e7
+# Numbers in X, and coordinates times active vertices squared, beyond which decimals would take more than some seconds.
+_MOST_WORK = 5e6
 # A share of the largest k(x, x) that is a few units of a float's last place: what is left then is rounding.
 _ROUNDING = 1e-15
 # How far L·Lᵀ may miss the kernel: far more than rounding does, far less than a kernel that is not positive definite.
@@ -170,7 +170,7 @@ def margin(
 
     The cost depends on the number of conditions that hold with equality at the end, at most K·d, far more than on the
     number of examples. With a kernel, d is the numerical rank of the Gram matrix. Columns may have any units; when
-    floats do not settle the matter, it is tried again with twice the digits, and then in whole numbers.
+    floats do not settle the matter, it is tried again in decimals of 100 digits, and then in whole numbers.
 
     Parameters
     ----------
@@ -377,7 +377,7 @@ class _Search:
             yield np.zeros((1, self._rows.shape[1])), conflict, np.array([1, 1], dtype=object)
             return
         point = nearest_point(hull, gap=_GAP, on_pass=report)
-        weights = point.weights[:, 0]
+        weights = point.weights
         if self._kernel is not None:
             coefficients = np.zeros((len(self._rows), len(hull.classes)))
             np.add.at(coefficients, hull.conditions(point.vertices)[0], hull.signs(point.vertices) * weights[:, None])
@@ -387,13 +387,12 @@ class _Search:
         yield vectors if self._basis is None else vectors @ self._basis, point.vertices, weights
         # Separability, unlike the margin, does not depend on the columns' units.
         own, similar = np.full(self._rows.shape[1], math.frexp(self.radius)[1]), _column_sizes(self._rows)
-        is_small = hull.dimension * len(point.vertices) ** 2 <= _MOST_WORK
-        for exponents, pairs in ((similar, False), (own, True), (similar, True)) if is_small else ((similar, False),):
-            scaled = hull.at(np.ldexp(self._rows, -exponents))
-            point = nearest_point(scaled, gap=_GAP, on_pass=report, pairs=pairs, first=point.vertices)
+        is_small = self._rows.size + hull.dimension * len(point.vertices) ** 2 <= _MOST_WORK
+        for exponents, convert in ((similar, np.asarray), (own, as_decimals))[: 1 + is_small]:
+            scaled = hull.at(convert(np.ldexp(self._rows, -exponents)))
+            point = nearest_point(scaled, gap=_GAP, on_pass=report, first=point.vertices)
             vectors = np.ldexp(point.direction.reshape(len(hull.classes), -1), exponents.min() - exponents)
-            unrounded = [Fraction(high) + Fraction(low) for high, low in point.weights.tolist()] if pairs else ()
-            yield vectors, point.vertices, np.array(unrounded, dtype=object) if pairs else point.weights[:, 0]
+            yield vectors, point.vertices, point.weights
 
     def _exact_zero(self, hull: Hull, vertices: Integers) -> Certificate | None:
         """Return the certificate of length 0 over these vertices, if there is one."""
