@@ -25,6 +25,7 @@ from onebit.theory.certificates import (
     Kind,
     Separator,
     attained,
+    blocks,
     combined_length,
     conflicting_pair,
     to_unit,
@@ -416,11 +417,9 @@ def _column_sizes(rows: Floats) -> npt.NDArray[np.intc]:
 def longest(rows: Floats) -> float:
     """Return the length of the longest row, rounded up."""
     unit = to_unit(rows)
-    squares, slack = np.einsum("ij,ij->i", unit, unit), (rows.shape[1] + 8) * 2.0**-52
-    doubtful = rows[squares >= squares.max() * (1.0 - slack)]
-    square = largest_square(doubtful[:_BLOCK])
-    # Where very many rows tie, not all are multiplied out: none is longer by more than this.
-    return root_up(square if len(doubtful) <= _BLOCK else square * (1 + 4 * Fraction(slack)))
+    squares = np.einsum("ij,ij->i", unit, unit)
+    doubtful = rows[squares >= squares.max() * (1.0 - (rows.shape[1] + 8) * 2.0**-52)]
+    return root_up(max(largest_square(doubtful[block]) for block in blocks(doubtful)))
 
 
 def _kernel_points(rows: Floats, kernel: Kernel) -> tuple[float, Floats]:
