@@ -53,7 +53,7 @@ def test_lemma_19(data: st.DataObject, K: int, d: int) -> None:
 
 
 def test_lemma_19_is_an_equality_for_the_points_one_and_minus_one() -> None:
-    assert nearest_pair([[1], [-1]], [0, 1]) == (4, 0, 1)
+    assert nearest_pair([[1], [-1]], [0, 1]) == (Fraction(4), 0, 1)
     assert margin([[1.0], [-1.0]], [0, 1]).weak == pytest.approx(math.sqrt(2.0), rel=1e-12)
     assert not is_safe_reach(2, math.sqrt(2.0))
     assert is_safe_reach(1.999, math.sqrt(2.0))
