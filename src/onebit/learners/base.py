@@ -13,6 +13,7 @@ import copy
 import os
 import threading
 from collections.abc import Iterator, KeysView, ValuesView
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,12 +25,13 @@ from onebit.bounds import Claim
 from onebit.confidence import Confidence
 from onebit.engine.randomness import Draw, uniform
 from onebit.engine.state import State
+from onebit.files import replace_file
 from onebit.game import Guess
 from onebit.inputs import Floats, Rows, check_integer, check_rows, check_seed, take
 from onebit.labels import check_classes, check_labels, encode_labels, positions
 from onebit.learners import run
 from onebit.learners.by_hand import ByHand
-from onebit.learners.saving import save
+from onebit.learners.saving import to_bytes
 from onebit.learners.tickets import Tickets
 
 _NO_EVIDENCE = np.empty(0)
@@ -251,9 +253,7 @@ class Learner(run.Classifier):
         """Return the open tickets and the checked ticket, or raise ValueError if it is not open."""
         if self._tickets is None:
             raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
-        n_evidence = 0 if self._confidence is None else self._confidence.n_evidence
-        shape = self.n_features_in_, n_evidence
-        return self._tickets, self._tickets.look_up(guess, self._labels, self._state, shape)
+        return self._tickets, self._tickets.look_up(guess, self)
 
     @property
     def max_open_tickets(self) -> int:
@@ -344,7 +344,7 @@ class Learner(run.Classifier):
         importable, and must be named as trusted when the file is loaded. A learner of your own that is defined by
         four methods is saved with all its attributes, if these are arrays and plain values.
         """
-        save(self, path)
+        replace_file(Path(os.path.realpath(path)), to_bytes(self))  # a link stays a link
 
     # New labels, and what is known already.
 
