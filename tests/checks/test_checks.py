@@ -143,8 +143,8 @@ class Trusting(LuckyLabel):
 
     def tell(self, guess: Guess | str, correct: bool, label: Any = None) -> None:
         issued = self._tickets
-        if isinstance(guess, Guess) and issued is not None and guess.round in issued._kept:
-            guess = issued._kept[guess.round].id
+        if isinstance(guess, Guess) and issued is not None and issued._kept:
+            guess = next(reversed(issued._kept.values())).id
         super().tell(guess, correct)
 
 
