@@ -1,6 +1,7 @@
 """Conservative one-versus-all with passive-aggressive steps: no exploration at all."""
 
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from onebit.engine.jit import jit_internal
@@ -12,6 +13,7 @@ from onebit.learners.base import Learner
 from onebit.learners.gradient import SQUARE, GradientState, Scratch, Weights, passive_aggressive
 
 
+@dataclass(eq=False, repr=False)
 class ConservativePassiveAggressive(Learner):
     """One binary learner per class; the highest score is guessed, and only its learner is updated.
 
@@ -22,10 +24,8 @@ class ConservativePassiveAggressive(Learner):
     ----------
     C : float
         The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Not used: the algorithm has no randomness.
+    classes, seed
+        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
@@ -51,10 +51,7 @@ class ConservativePassiveAggressive(Learner):
     Crammer, Dekel, Keshet, Shalev-Shwartz, Singer (2006). Online passive-aggressive algorithms. JMLR 7 (PA-I).
     """
 
-    def __init__(self, C: float = 1.0, *, classes: Any = None, seed: int = 0) -> None:
-        self.C = C
-        self.classes = classes
-        self.seed = seed
+    C: float = 1.0
 
     def _new_state(self) -> State:
         return _State(PassiveAggressiveSettings(largest_step(self.C)), self.n_features_in_, len(self.classes_))

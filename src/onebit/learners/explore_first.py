@@ -1,7 +1,8 @@
 """Explore, then commit: the simplest way to learn from a regression."""
 
 from collections.abc import Iterator
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.state import State
@@ -16,6 +17,7 @@ from onebit.learners.regression import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class ExploreFirst(RegressionLearner):
     """Draws labels uniformly for the first `n_first` answers, then guesses the label with the highest prediction.
 
@@ -28,10 +30,8 @@ class ExploreFirst(RegressionLearner):
         The number of answers after which it stops exploring; 0 or more.
     scores, diagonal, regularization, learning_rate
         As for `EpsilonGreedy`.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -54,24 +54,11 @@ class ExploreFirst(RegressionLearner):
     Langford, Zhang (2008). The epoch-greedy algorithm for contextual multi-armed bandits. NIPS 20.
     """
 
-    def __init__(
-        self,
-        n_first: int = 300,
-        scores: str = "ridge",
-        diagonal: bool = False,
-        regularization: float = 1.0,
-        learning_rate: float = 0.5,
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.n_first = n_first
-        self.scores = scores
-        self.diagonal = diagonal
-        self.regularization = regularization
-        self.learning_rate = learning_rate
-        self.classes = classes
-        self.seed = seed
+    n_first: int = 300
+    scores: str = "ridge"
+    diagonal: bool = False
+    regularization: float = 1.0
+    learning_rate: float = 0.5
 
     def _new_state(self) -> State:
         n_first = check_integer("n_first", self.n_first, low=0, high=2**53)

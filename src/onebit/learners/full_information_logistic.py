@@ -1,5 +1,6 @@
 """Online multinomial logistic regression, with full information."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from onebit.engine.jit import jit_inline, jit_internal
@@ -20,6 +21,7 @@ from onebit.learners.gradient import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class FullInformationLogistic(Learner):
     """The floor under `AdaptiveSurrogate` and `Gaptron`: their gradient in every round, and nothing to explore.
 
@@ -31,10 +33,8 @@ class FullInformationLogistic(Learner):
     ----------
     norm_bound : float
         B: the weights that it is to compete with are no longer (all classes together); from 1e-30 to 1e100.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Not used: the algorithm has no randomness.
+    classes, seed
+        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
@@ -61,10 +61,7 @@ class FullInformationLogistic(Learner):
 
     full_information: ClassVar[bool] = True
 
-    def __init__(self, norm_bound: float = 5.0, *, classes: Any = None, seed: int = 0) -> None:
-        self.norm_bound = norm_bound
-        self.classes = classes
-        self.seed = seed
+    norm_bound: float = 5.0
 
     def _new_state(self) -> State:
         bound = check_number("norm_bound", self.norm_bound, at_least=1e-30, at_most=1e100)

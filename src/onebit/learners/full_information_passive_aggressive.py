@@ -1,5 +1,6 @@
 """The multiclass passive-aggressive algorithm, with full information."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from onebit.bounds import BOUNDS, Claim
@@ -12,6 +13,7 @@ from onebit.learners.conservative_passive_aggressive import PassiveAggressiveSet
 from onebit.learners.gradient import SQUARE, GradientState, Scratch, Weights, passive_aggressive
 
 
+@dataclass(eq=False, repr=False)
 class FullInformationPassiveAggressive(Learner):
     """The floor under `ConservativePassiveAggressive`: the shortest step that puts the right label ahead by 1.
 
@@ -23,10 +25,8 @@ class FullInformationPassiveAggressive(Learner):
     ----------
     C : float
         The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Not used: the algorithm has no randomness.
+    classes, seed
+        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
@@ -55,10 +55,7 @@ class FullInformationPassiveAggressive(Learner):
 
     full_information: ClassVar[bool] = True
 
-    def __init__(self, C: float = 1.0, *, classes: Any = None, seed: int = 0) -> None:
-        self.C = C
-        self.classes = classes
-        self.seed = seed
+    C: float = 1.0
 
     def _new_state(self) -> State:
         return _State(PassiveAggressiveSettings(largest_step(self.C)), self.n_features_in_, len(self.classes_))

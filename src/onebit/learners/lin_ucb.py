@@ -1,7 +1,7 @@
 """LinUCB: ridge regression of every class with upper confidence bounds."""
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
@@ -10,6 +10,7 @@ from onebit.inputs import check_number
 from onebit.learners.regression import RegressionLearner, RegressionNumbers, RegressionScratch, RegressionState, ridge
 
 
+@dataclass(eq=False, repr=False)
 class LinUCB(RegressionLearner):
     """Guesses the label whose probability to be right may be the highest: ridge regression plus a confidence width.
 
@@ -25,10 +26,8 @@ class LinUCB(RegressionLearner):
         Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ; greater than 0.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Not used: the algorithm has no randomness.
+    classes, seed
+        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
@@ -54,20 +53,9 @@ class LinUCB(RegressionLearner):
     Chu, Li, Reyzin, Schapire (2011). Contextual bandits with linear payoff functions. AISTATS.
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        diagonal: bool = False,
-        regularization: float = 1.0,
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.diagonal = diagonal
-        self.regularization = regularization
-        self.classes = classes
-        self.seed = seed
+    alpha: float = 1.0
+    diagonal: bool = False
+    regularization: float = 1.0
 
     def _new_state(self) -> State:
         alpha = check_number("alpha", self.alpha, at_least=0.0, at_most=MOST)

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Self
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.randomness import Draw, uniform, uniform_label
@@ -13,6 +14,7 @@ from onebit.learners.second_order import DiagonalState, JointRule, JointScratch,
 from onebit.learners.second_order_full import FullState
 
 
+@dataclass(eq=False, repr=False)
 class PNewtron(SecondOrderLearner):
     """Draws labels by the softmax of its scores, and follows the leader on a quadratic model of the logistic loss.
 
@@ -40,10 +42,8 @@ class PNewtron(SecondOrderLearner):
     diagonal : bool
         Whether only the diagonal of the matrix is kept. Then a round takes O(Kd); the whole matrix takes O((Kd)²), and
         is refused if it does not fit in memory.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -73,24 +73,12 @@ class PNewtron(SecondOrderLearner):
     Hazan, Kale (2011). Newtron: an efficient bandit algorithm for online multiclass prediction. NIPS.
     """
 
-    def __init__(
-        self,
-        exploration: float = 0.05,
-        sharpness: float = 10.0,
-        curvature: float = 0.01,
-        radius: float = 1.0,
-        *,
-        diagonal: bool = False,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.exploration = exploration
-        self.sharpness = sharpness
-        self.curvature = curvature
-        self.radius = radius
-        self.diagonal = diagonal
-        self.classes = classes
-        self.seed = seed
+    exploration: float = 0.05
+    sharpness: float = 10.0
+    curvature: float = 0.01
+    radius: float = 1.0
+    _: KW_ONLY
+    diagonal: bool = False
 
     def _new_state(self) -> State:
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)

@@ -1,7 +1,7 @@
 """RegCB: confidence bounds from all regressions that fit nearly as well as the best."""
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
@@ -17,6 +17,7 @@ from onebit.learners.regression import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class RegCB(RegressionLearner):
     """Bounds every label's cost by the predictions of all regressions that fit nearly as well as the best one.
 
@@ -37,10 +38,8 @@ class RegCB(RegressionLearner):
         Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ; greater than 0.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -68,22 +67,10 @@ class RegCB(RegressionLearner):
     Foster, Agarwal, Dudík, Luo, Schapire (2018). Practical contextual bandits with regression oracles. ICML.
     """
 
-    def __init__(
-        self,
-        mellowness: float = 0.01,
-        variant: str = "optimistic",
-        diagonal: bool = False,
-        regularization: float = 1.0,
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.mellowness = mellowness
-        self.variant = variant
-        self.diagonal = diagonal
-        self.regularization = regularization
-        self.classes = classes
-        self.seed = seed
+    mellowness: float = 0.01
+    variant: str = "optimistic"
+    diagonal: bool = False
+    regularization: float = 1.0
 
     def _new_state(self) -> State:
         mellowness = check_number("mellowness", self.mellowness, at_least=0.0, at_most=MOST)

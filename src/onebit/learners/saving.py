@@ -126,7 +126,7 @@ def _is_ours(learner: "Learner") -> bool:
 
 def _made_by_learners() -> set[str]:
     """Return the attributes that every learner makes itself: they are saved under names of their own, or not at all."""
-    return set(_learners().Learner.__annotations__)
+    return {*_learners().Learner.__annotations__, "_lock"}
 
 
 def learned_arrays(learner: "Learner") -> Arrays:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 from onebit.engine.jit import jit_inline
@@ -23,6 +24,7 @@ from onebit.learners.second_order import (
 from onebit.learners.second_order_full import FullState
 
 
+@dataclass(eq=False, repr=False)
 class SOBA(SecondOrderLearner):
     """The second-order Banditron: steps only when it was right, the shorter the better a direction is known.
 
@@ -44,10 +46,8 @@ class SOBA(SecondOrderLearner):
     diagonal : bool
         Whether only the diagonal of A is kept. Then a round takes O(Kd), as in the paper's experiments; the whole
         matrix takes O((Kd)²), and is refused if it does not fit in memory.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -79,20 +79,10 @@ class SOBA(SecondOrderLearner):
     Beygelzimer, Orabona, Zhang (2017). Efficient online bandit multiclass learning with Õ(√T) regret. ICML.
     """
 
-    def __init__(
-        self,
-        exploration: float = 0.05,
-        regularization: float = 1.0,
-        *,
-        diagonal: bool = False,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.exploration = exploration
-        self.regularization = regularization
-        self.diagonal = diagonal
-        self.classes = classes
-        self.seed = seed
+    exploration: float = 0.05
+    regularization: float = 1.0
+    _: KW_ONLY
+    diagonal: bool = False
 
     def _new_state(self) -> State:
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)

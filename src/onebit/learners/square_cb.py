@@ -1,7 +1,7 @@
 """SquareCB: guess by the gaps between predicted costs."""
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
@@ -18,6 +18,7 @@ from onebit.learners.regression import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class SquareCB(RegressionLearner):
     """Guesses each label with a probability that falls with the gap between its predicted cost and the lowest one.
 
@@ -35,10 +36,8 @@ class SquareCB(RegressionLearner):
         Whether to keep only the diagonal of each Aᵢ: O(d) for the guessed class instead of O(d²).
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ; greater than 0.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -62,20 +61,9 @@ class SquareCB(RegressionLearner):
     Foster, Rakhlin (2020). Beyond UCB: optimal and efficient contextual bandits with regression oracles. ICML.
     """
 
-    def __init__(
-        self,
-        gamma_scale: float = 100.0,
-        diagonal: bool = False,
-        regularization: float = 1.0,
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.gamma_scale = gamma_scale
-        self.diagonal = diagonal
-        self.regularization = regularization
-        self.classes = classes
-        self.seed = seed
+    gamma_scale: float = 100.0
+    diagonal: bool = False
+    regularization: float = 1.0
 
     def _new_state(self) -> State:
         scale = check_number("gamma_scale", self.gamma_scale, above=0.0, at_most=MOST)

@@ -1,7 +1,7 @@
 """Thompson sampling with a normal posterior for every class."""
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from onebit.learners.regression import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class ThompsonSampling(RegressionLearner):
     """Draws every class's weights from its posterior, and guesses the label that they predict to be best.
 
@@ -40,10 +41,8 @@ class ThompsonSampling(RegressionLearner):
         Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ, the prior's precision; greater than 0.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -67,20 +66,9 @@ class ThompsonSampling(RegressionLearner):
     Agrawal, Goyal (2013). Thompson sampling for contextual bandits with linear payoffs. ICML.
     """
 
-    def __init__(
-        self,
-        spread: float = 0.25,
-        diagonal: bool = False,
-        regularization: float = 1.0,
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.spread = spread
-        self.diagonal = diagonal
-        self.regularization = regularization
-        self.classes = classes
-        self.seed = seed
+    spread: float = 0.25
+    diagonal: bool = False
+    regularization: float = 1.0
 
     def _new_state(self) -> State:
         spread = check_number("spread", self.spread, at_least=1e-10, at_most=MOST)
