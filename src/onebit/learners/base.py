@@ -11,7 +11,6 @@ state with a compiled algorithm.
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -36,15 +35,7 @@ from onebit.learners.tickets import Tickets
 _NO_EVIDENCE = np.empty(0)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class _CommonSettings(run.SharedClassifier):
-    """The settings of every learner. Learners are data classes: their fields are their settings, and nothing else."""
-
-    classes: Any = None
-    seed: int = 0
-
-
-class Learner(_CommonSettings):
+class Learner(run.CommonSettings):
     """Base of every learner; a scikit-learn classifier whose `fit` plays one pass over the rows.
 
     It has no `predict_proba`: scores are not class probabilities, and `probabilities` are the propensities of a

@@ -8,6 +8,7 @@ import copy
 import threading
 from collections.abc import Callable, Iterable, Iterator, KeysView, ValuesView
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     class _Classifier:
         # scikit-learn has no type hints: the part of its two base classes that is used here.
         feature_names_in_: npt.NDArray[Any]
+        _lock: threading.RLock
 
         @classmethod
         def _get_param_names(cls) -> list[str]: ...
@@ -69,13 +71,16 @@ _LEAST_PROPENSITY = 2.0**-1000  # the reciprocal of less may overflow
 _LET_IT_JOIN = "list it in classes=, or let it join a run that has begun: add_class"
 
 
-class SharedClassifier(_Classifier):
-    """A scikit-learn classifier with a lock, so that threads may share it: a round runs in one thread at a time.
+@dataclass(eq=False, repr=False, kw_only=True)
+class CommonSettings(_Classifier):
+    """What every learner is: a scikit-learn classifier, with a lock, so that threads may share it.
 
-    Copies, here or in another process, have their own lock and no open tickets: those belong to the original.
+    Learners are data classes: their fields are their settings, and nothing else. Copies, here or in another process,
+    have their own lock and no open tickets: those belong to the original.
     """
 
-    _lock: threading.RLock
+    classes: Any = None
+    seed: int = 0
 
     def __new__(cls, *_settings: Any, **_named: Any) -> Self:
         """Return a learner with a lock."""
