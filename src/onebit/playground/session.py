@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from onebit.inputs import Floats, Integers, check_integer, check_seed
 from onebit.kernels import kernel_name
@@ -114,7 +115,7 @@ class Session:
         """Stop measuring, when the session ends."""
         self._is_over = True
 
-    def advance(self, rounds: int) -> int:
+    def advance(self, rounds: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)]) -> int:
         """Play rounds with every learner; return how many: fewer if time is up, or there are no more."""
         check_integer("rounds", rounds, low=1, high=MOST_AT_ONCE)
         with self._locked(needs_learners=True):
