@@ -13,7 +13,6 @@ import copy
 import os
 import threading
 from collections.abc import Iterator, KeysView, ValuesView
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,25 +35,7 @@ from onebit.learners.tickets import Tickets
 _NO_EVIDENCE = np.empty(0)
 
 
-class _Locked:
-    _lock: threading.RLock
-
-    def __new__(cls, *_settings: Any, **_named: Any) -> Self:
-        """Give every learner a lock, so that threads may share it: a round runs in one thread at a time."""
-        learner = super().__new__(cls)
-        learner._lock = threading.RLock()
-        return learner
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class _CommonSettings(_Locked):
-    """The settings of every learner. Learners are data classes: their fields are their settings, and nothing else."""
-
-    classes: Any = None
-    seed: int = 0
-
-
-class Learner(_CommonSettings, run.Classifier):
+class Learner(run.CommonSettings):
     """Base of every learner; a scikit-learn classifier whose `fit` plays one pass over the rows.
 
     It has no `predict_proba`: scores are not class probabilities, and `probabilities` are the propensities of a
