@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from onebit.decider.log import EventLog
-from onebit.decider.settings import is_database, open_log, settings_of
+from onebit.decider.settings import Settings, is_database, open_log
 from onebit.decider.sqlite import APPLICATION_ID
 from onebit.decider.state import State
 from onebit.decider.tickets import Event, Kind, LogError
@@ -75,7 +75,7 @@ def read_decider(path: str, listed: Sequence[str] | None = None, name: str | Non
 
 def _latest_state(log: EventLog) -> State:
     """Return what the decider knew at its latest snapshot that can be read."""
-    settings = settings_of(log.about())
+    settings = Settings.of(log.about())
     for snapshot in log.snapshots():
         with suppress(ValueError):  # another may be sound
             return State.of_bytes(settings, snapshot.content)
