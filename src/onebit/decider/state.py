@@ -29,7 +29,7 @@ from onebit.decider.tickets import (
 )
 from onebit.encoding import Encoded, Encoder, record_to_json
 from onebit.engine.randomness import decider_number, uniform_label
-from onebit.inputs import Floats, brief
+from onebit.inputs import brief
 from onebit.labels import check_classes
 from onebit.learners.saving import from_bytes, to_bytes
 from onebit.learners.tickets import TICKET_BYTES
@@ -99,8 +99,11 @@ class State:
             propensity = (1.0 - floor) * float(probabilities[label]) + floor / len(indices)
         # The confidence is that of the learner's own guess: a label drawn in its place has none.
         confidence = guess.confidence if label == guess.index else None
-        body = {"record": stored, "label": label, "wanted": guess.index, "propensity": propensity, "among": allowed}
-        body |= {"additions": encoded.additions, "confidence": confidence, "ranking": _ranking(guess.scores)}
+        best = np.argsort(-guess.scores, kind="stable")[:_MOST_RANKED].tolist()
+        ranking = [i for i in best if guess.scores[i] > -np.inf]
+        body = {"record": stored, "label": label, "wanted": guess.index, "propensity": propensity}
+        body |= {"among": allowed, "n_classes": len(self.classes), "additions": encoded.additions}
+        body |= {"confidence": confidence, "ranking": ranking}
         if self.asking is not None:
             body["decision"] = self.asking.propose(confidence)
         return body, (encoded, guess.id)
@@ -273,12 +276,6 @@ class State:
         except (KeyError, TypeError, IndexError) as error:
             raise ValueError(f"the snapshot is none ({error!r})") from error
         return state
-
-
-def _ranking(scores: Floats) -> list[int]:
-    """Return the positions of the highest scores, the highest first."""
-    best = np.argsort(-scores, kind="stable")[:_MOST_RANKED].tolist()
-    return [i for i in best if scores[i] > -np.inf]
 
 
 def _remember(recent: "OrderedDict[str, Any]", name: str, value: Any) -> None:
