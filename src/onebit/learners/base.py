@@ -35,12 +35,19 @@ from onebit.learners.tickets import Tickets
 _NO_EVIDENCE = np.empty(0)
 
 
-class Learner(run.Classifier):
+class Learner(run.CommonSettings):
     """Base of every learner; a scikit-learn classifier whose `fit` plays one pass over the rows.
 
     It has no `predict_proba`: scores are not class probabilities, and `probabilities` are the propensities of a
     *guess*, which explores. For class probabilities wrap it in `sklearn.calibration.CalibratedClassifierCV`, which
     learns them from rows with known labels.
+
+    Parameters
+    ----------
+    classes : None, int, list or "grow"
+        The labels, or how many; `play` and `fit` infer them from y. With "grow" they join when they are met.
+    seed : int
+        Seed of the learner's random numbers.
 
     Attributes
     ----------
@@ -60,8 +67,8 @@ class Learner(run.Classifier):
 
     full_information: ClassVar[bool] = False
     """Whether its feedback is the label, which `tell` then takes."""
-    classes: Any
-    seed: int
+    _poor_score: ClassVar[bool] = False
+    """Whether the few rows of scikit-learn's own checks are too few for it."""
     classes_: npt.NDArray[Any]
     n_features_in_: int
     n_rounds_: int
@@ -70,7 +77,6 @@ class Learner(run.Classifier):
     n_uniform_guesses_: int
     weights_, support_, coefficients_ = run.LearnedArray(), run.LearnedArray(), run.LearnedArray()
 
-    _lock: threading.RLock
     _state: State
     _labels: tuple[Any, ...]
     _key: int
@@ -449,6 +455,7 @@ class Learner(run.Classifier):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.poor_score = self._poor_score
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -463,12 +470,6 @@ class Learner(run.Classifier):
         return uniform(Draw(self._key, round))
 
     # Copies, here or in another process, have their own lock and no open tickets: those belong to the original.
-
-    def __new__(cls, *_settings: Any, **_named: Any) -> Self:
-        """Give every learner a lock, so that threads may share it: a round runs in one thread at a time."""
-        learner = super().__new__(cls)
-        learner._lock = threading.RLock()
-        return learner
 
     def __copy__(self) -> Self:
         return copy.deepcopy(self)  # with a shared state each would learn from the other's rounds

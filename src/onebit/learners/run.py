@@ -5,8 +5,10 @@ take the learner; `play_stream` and `all_or_nothing` take its lock, for the othe
 """
 
 import copy
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -66,6 +68,24 @@ else:
 
     class Classifier(ClassifierMixin, BaseEstimator):
         """The base classes of a scikit-learn classifier."""
+
+
+class _Locked(Classifier):
+    _lock: threading.RLock
+
+    def __new__(cls, *_settings: Any, **_named: Any) -> Self:
+        """Give every learner a lock, so that threads may share it: a round runs in one thread at a time."""
+        learner = super().__new__(cls)
+        learner._lock = threading.RLock()
+        return learner
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CommonSettings(_Locked):
+    """The settings of every learner. Learners are data classes: their fields are their settings, and nothing else."""
+
+    classes: Any = None
+    seed: int = 0
 
 
 class LearnedArray:
