@@ -10,13 +10,13 @@ from typing import Annotated, NamedTuple
 from rich.console import Console
 
 from onebit.cli import options
-from onebit.cli.options import Games, after_options, option_words, play_and_show, several
+from onebit.cli.options import Games, play_and_show, several, typed
 from onebit.experiments.comparison import Comparison, Failure, Outcome, in_seconds, play_league, write_outcomes
 from onebit.experiments.entries import enter, every_learner, rival_entries, with_diagonals
 from onebit.experiments.statistics import LEVEL, Standings, Tally, standings
 from onebit.reporting.console import on_screen, print_table, say_where
 from onebit.reporting.pages import Drawing, section, what_was_run, write_page
-from onebit.reporting.text import Cell, Table, fixed, grouped, in_shell, number, write_csv
+from onebit.reporting.text import Cell, Table, fixed, grouped, number, write_csv
 from onebit.streams.reading import Reading
 from onebit.streams.sources import find_sources, known_names
 
@@ -83,9 +83,8 @@ def command(
         found = standings(outcomes)
         _write_tables(out, found, outcomes, failures, absent)
         write_outcomes(out, outcomes, league.seed)
-        words = [*option_words(field), *games.words(reading, runs), *after_options(data)]
         longest = f"{in_seconds(field.seconds_per_game)} at 10⁹ numbers a second, by what a learner says of its effort"
-        details |= {"Command": in_shell(["onebit", "league", *words]), "Longest game": longest}
+        details |= {"Command": typed(), "Longest game": longest}
         _write_report(out / "report.html", found, outcomes, failures, absent, details, is_drawn)
     print_table(console, replace(_standings_table(found), title="Standings"))
     console.print(on_screen(_verdict_in_words(found)), highlight=False)

@@ -8,6 +8,7 @@ that process lets go of it, stops, is killed or cannot be reached, Dask forgets 
 
 import importlib
 import io
+import json
 import logging
 import multiprocessing
 import pickle
@@ -78,10 +79,10 @@ class DaskCluster:
         # Silence Dask's messages: this class reports what matters.
         for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.batched"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        is_file = Path(self.address).is_file()
+        file = Path(self.address)
         try:
-            where = {"scheduler_file": self.address} if is_file else {"address": self.address}
-            self._client: Any = Client(**where, timeout=_CONNECTING, set_as_default=False, name="onebit")
+            where = json.loads(file.read_text(encoding="utf-8"))["address"] if file.is_file() else self.address
+            self._client: Any = Client(where, timeout=_CONNECTING, set_as_default=False, name="onebit")
             present = self._present()
         except Exception as error:
             raise self._unreachable(f" ({type(error).__name__}: {error})") from error

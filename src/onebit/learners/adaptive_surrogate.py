@@ -9,21 +9,7 @@ from onebit.engine.state import LARGEST_SQUARE, State
 from onebit.game import Answer
 from onebit.inputs import check_integer, check_number
 from onebit.learners.base import Learner
-from onebit.learners.gradient import (
-    ANSWERS,
-    COUNT,
-    PROPENSITY,
-    SOFT,
-    SQUARE,
-    UNIFORM,
-    GradientState,
-    Scratch,
-    Weights,
-    adaptive_rate,
-    take_step,
-    write_gradient,
-    write_softmax,
-)
+from onebit.learners.gradient import COUNT, PROPENSITY, GradientState, Scratch, Weights, adaptive_step, write_softmax
 
 
 @dataclass(eq=False, repr=False)
@@ -87,23 +73,18 @@ class _Settings(NamedTuple):
 
 
 @jit_inline
-def _mix(scratch: Scratch, settings: _Settings) -> int:
-    greedy, known = write_softmax(scratch), scratch.known
-    rounds = settings.horizon if settings.horizon > 0.0 else known[COUNT] + 1.0
-    known[UNIFORM] = min(1.0, 2.0 * settings.norm_bound * math.sqrt(scratch.soft.shape[0] / rounds))
-    known[SOFT] = min(1.0, 2.0 * (1.0 - scratch.soft[greedy]))
-    return greedy
+def _mix(scratch: Scratch, settings: _Settings) -> tuple[int, float, float]:
+    greedy = write_softmax(scratch)
+    rounds = settings.horizon if settings.horizon > 0.0 else scratch.known[COUNT] + 1.0
+    uniformly = min(1.0, 2.0 * settings.norm_bound * math.sqrt(scratch.soft.shape[0] / rounds))
+    return greedy, uniformly, min(1.0, 2.0 * (1.0 - scratch.soft[greedy]))
 
 
 @jit_internal
 def _learn(state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
-    state.sums[ANSWERS] += 1.0
-    if not answer.correct or scratch.known[SQUARE] == 0.0:
+    if not answer.correct:
         return False
-    length = write_gradient(answer.label, scratch, scratch.known[PROPENSITY])
-    if not length * scratch.known[SQUARE] < math.inf:  # a forged ticket may have any propensity
-        return False
-    return take_step(state, scratch, adaptive_rate(state, length, scratch, settings.norm_bound), length)
+    return adaptive_step(state, answer.label, scratch, scratch.known[PROPENSITY], settings.norm_bound)
 
 
 class _State(GradientState):

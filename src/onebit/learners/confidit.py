@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from onebit.engine.state import State
 from onebit.inputs import check_number
-from onebit.learners.lin_ucb import OptimisticState
-from onebit.learners.regression import RegressionLearner, ridge
+from onebit.learners.regression import OptimisticState, RegressionLearner
 
 
 @dataclass(eq=False, repr=False)
@@ -63,6 +62,7 @@ class Confidit(RegressionLearner):
     def _new_state(self) -> State:
         alpha = check_number("alpha", self.alpha, above=-1.0, at_most=1.0)
         strength = math.sqrt(check_number("eta", self.eta, at_least=0.0))
-        start = (1.0 + alpha) ** 2
-        regression = ridge(self.diagonal, start, right=1.0, wrong=-alpha, low=-alpha, high=1.0, drops_products=True)
-        return OptimisticState(self, regression, strength)
+        start, low = (1.0 + alpha) ** 2, -alpha
+        return OptimisticState(
+            self, (strength,), wrong=low, low=low, high=1.0, regularization=start, drops_products=True
+        )

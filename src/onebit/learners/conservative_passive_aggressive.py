@@ -1,16 +1,22 @@
 """Conservative one-versus-all with passive-aggressive steps: no exploration at all."""
 
-import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from onebit.engine.jit import jit_internal
 from onebit.engine.loop import clear
 from onebit.engine.state import State
 from onebit.game import Answer
-from onebit.inputs import check_number
 from onebit.learners.base import Learner
-from onebit.learners.gradient import SQUARE, GradientState, Scratch, Weights, passive_aggressive
+from onebit.learners.gradient import (
+    SQUARE,
+    GradientState,
+    PassiveAggressiveSettings,
+    Scratch,
+    Weights,
+    passive_aggressive,
+    passive_aggressive_settings,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -54,18 +60,7 @@ class ConservativePassiveAggressive(Learner):
     C: float = 1.0
 
     def _new_state(self) -> State:
-        return _State(PassiveAggressiveSettings(largest_step(self.C)), self.n_features_in_, len(self.classes_))
-
-
-class PassiveAggressiveSettings(NamedTuple):
-    """The largest step."""
-
-    largest: float
-
-
-def largest_step(C: Any) -> float:
-    """Return the largest step, or raise ValueError."""
-    return math.inf if isinstance(C, float) and math.inf == C else check_number("C", C, above=0.0)
+        return _State(passive_aggressive_settings(self.C), self.n_features_in_, len(self.classes_))
 
 
 @jit_internal

@@ -1,33 +1,13 @@
 """ε-greedy over ridge or logistic regression."""
 
-import math
 from dataclasses import dataclass
-from typing import Any
 
-from onebit.engine.jit import jit_inline
-from onebit.engine.lengths import MOST
 from onebit.engine.state import State
-from onebit.inputs import check_choice, check_number, check_switch
+from onebit.inputs import check_number
 from onebit.learners.regression import (
     RegressionLearner,
-    RegressionNumbers,
-    RegressionScratch,
     RegressionState,
-    check_regularization,
-    mostly_highest,
-    ridge,
 )
-from onebit.learners.ridge import LOGISTIC, Regression
-
-
-def chosen_regression(scores: Any, diagonal: Any, regularization: Any, learning_rate: Any) -> Regression:
-    """Check the settings of a named regression, and return it."""
-    rate = check_number("learning_rate", learning_rate, above=0.0, at_most=MOST)
-    if check_choice("scores", scores, ("ridge", "logistic")) == "ridge":
-        return ridge(diagonal, regularization)
-    check_switch("diagonal", diagonal)
-    start = check_regularization(regularization)
-    return Regression(LOGISTIC, start, 1.0, 0.0, -math.inf, math.inf, rate, drops_products=False)
 
 
 @dataclass(eq=False, repr=False)
@@ -81,16 +61,4 @@ class EpsilonGreedy(RegressionLearner):
 
     def _new_state(self) -> State:
         rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
-        regression = chosen_regression(self.scores, self.diagonal, self.regularization, self.learning_rate)
-        return MixedState(self, regression, rate)
-
-
-@jit_inline
-def _mixed(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
-    mostly_highest(scratch, settings.exploring[0])
-
-
-class MixedState(RegressionState):
-    """Guesses the label with the highest prediction, or with some probability any."""
-
-    probabilities_of = staticmethod(_mixed)
+        return RegressionState(self, (rate,))

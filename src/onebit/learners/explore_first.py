@@ -7,13 +7,12 @@ from typing import Self
 from onebit.engine.jit import jit_inline
 from onebit.engine.state import State
 from onebit.inputs import check_integer
-from onebit.learners.epsilon_greedy import chosen_regression
+from onebit.learners.exploring import write_chances
 from onebit.learners.regression import (
     RegressionLearner,
-    RegressionNumbers,
-    RegressionScratch,
     RegressionState,
-    mostly_highest,
+    Scratch,
+    Settings,
 )
 
 
@@ -62,8 +61,7 @@ class ExploreFirst(RegressionLearner):
 
     def _new_state(self) -> State:
         n_first = check_integer("n_first", self.n_first, low=0, high=2**53)
-        regression = chosen_regression(self.scores, self.diagonal, self.regularization, self.learning_rate)
-        return _State(self, regression, float(n_first))
+        return _State(self, (float(n_first),))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -72,9 +70,9 @@ class ExploreFirst(RegressionLearner):
 
 
 @jit_inline
-def _uniform_at_first(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
-    mostly_highest(scratch, 1.0 if scratch.answers[0] < settings.exploring[0] else 0.0)
+def _uniform_at_first(scratch: Scratch, settings: Settings) -> None:
+    write_chances(scratch.scores, 1.0 if scratch.answers[0] < settings.own[0] else 0.0, scratch.propensities)
 
 
 class _State(RegressionState):
-    probabilities_of = staticmethod(_uniform_at_first)
+    write_propensities = staticmethod(_uniform_at_first)

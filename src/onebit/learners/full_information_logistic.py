@@ -8,17 +8,7 @@ from onebit.engine.state import LARGEST_SQUARE, State
 from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.base import Learner
-from onebit.learners.gradient import (
-    ANSWERS,
-    SQUARE,
-    GradientState,
-    Scratch,
-    Weights,
-    adaptive_rate,
-    take_step,
-    write_gradient,
-    write_softmax,
-)
+from onebit.learners.gradient import GradientState, Scratch, Weights, adaptive_step, write_softmax
 
 
 @dataclass(eq=False, repr=False)
@@ -73,17 +63,13 @@ class _Settings(NamedTuple):
 
 
 @jit_inline
-def _mix(scratch: Scratch, _settings: _Settings) -> int:
-    return write_softmax(scratch)
+def _mix(scratch: Scratch, _settings: _Settings) -> tuple[int, float, float]:
+    return write_softmax(scratch), 0.0, 0.0
 
 
 @jit_internal
 def _learn(state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
-    state.sums[ANSWERS] += 1.0
-    if scratch.known[SQUARE] == 0.0:
-        return False
-    length = write_gradient(answer.truth, scratch, 1.0)
-    return take_step(state, scratch, adaptive_rate(state, length, scratch, settings.norm_bound), length)
+    return adaptive_step(state, answer.truth, scratch, 1.0, settings.norm_bound)
 
 
 class _State(GradientState):

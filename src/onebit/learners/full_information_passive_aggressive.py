@@ -9,8 +9,15 @@ from onebit.engine.loop import clear
 from onebit.engine.state import State
 from onebit.game import Answer
 from onebit.learners.base import Learner
-from onebit.learners.conservative_passive_aggressive import PassiveAggressiveSettings, largest_step
-from onebit.learners.gradient import SQUARE, GradientState, Scratch, Weights, passive_aggressive
+from onebit.learners.gradient import (
+    SQUARE,
+    GradientState,
+    PassiveAggressiveSettings,
+    Scratch,
+    Weights,
+    passive_aggressive,
+    passive_aggressive_settings,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -58,11 +65,11 @@ class FullInformationPassiveAggressive(Learner):
     C: float = 1.0
 
     def _new_state(self) -> State:
-        return _State(PassiveAggressiveSettings(largest_step(self.C)), self.n_features_in_, len(self.classes_))
+        return _State(passive_aggressive_settings(self.C), self.n_features_in_, len(self.classes_))
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return Theorem 10's ⌊2(R/γ)²⌋ mistakes, which hold here too if C is 1/(2R²) or more."""
-        if not 2.0 * largest_step(self.C) * radius * radius >= 1.0:
+        if not 2.0 * passive_aggressive_settings(self.C).largest * radius * radius >= 1.0:
             return ()
         return (BOUNDS["10"].claim(f"{type(self).__name__}, C ≥ 1/(2R²)", radius=radius, margin=margin),)
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from onebit.engine.state import State
-from onebit.learners.epsilon_greedy import MixedState
-from onebit.learners.regression import RegressionLearner, ridge
+from onebit.learners.regression import RegressionLearner, RegressionState
 
 
 @dataclass(eq=False, repr=False)
@@ -53,4 +52,4 @@ class FullInformationRidge(RegressionLearner):
     regularization: float = 1.0
 
     def _new_state(self) -> State:
-        return MixedState(self, ridge(self.diagonal, self.regularization), 0.0)
+        return RegressionState(self, (0.0,))

@@ -1,6 +1,5 @@
 """Gaptron: explores as much as the gap between the logistic loss and the probability of a mistake allows."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,12 +9,10 @@ from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.base import Learner
 from onebit.learners.gradient import (
-    ANSWERS,
     LN2,
     LONGEST,
     PROPENSITY,
     SQUARE,
-    UNIFORM,
     GradientState,
     Scratch,
     Weights,
@@ -92,25 +89,22 @@ class _Settings(NamedTuple):
 
 
 @jit_inline
-def _mix(scratch: Scratch, settings: _Settings) -> int:
+def _mix(scratch: Scratch, settings: _Settings) -> tuple[int, float, float]:
     greedy = write_softmax(scratch)
     top = scratch.soft[greedy]
-    scratch.known[UNIFORM] = max(1.0 - top if top >= 0.5 else 1.0, settings.exploration)
-    return greedy
+    return greedy, max(1.0 - top if top >= 0.5 else 1.0, settings.exploration), 0.0
 
 
 @jit_internal
 def _learn(state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
-    state.sums[ANSWERS] += 1.0
-    n_classes, square = scratch.gains.shape[0], scratch.known[SQUARE]
-    if not answer.correct or square == 0.0:
+    if not answer.correct:
         return False
     length = write_gradient(answer.label, scratch, scratch.known[PROPENSITY])
-    if not length * square < math.inf:  # a forged ticket may have any propensity
+    if length < 0.0:
         return False
-    state.sums[LONGEST] = max(state.sums[LONGEST], square)
+    state.sums[LONGEST] = max(state.sums[LONGEST], scratch.known[SQUARE])
     longest = settings.longest * settings.longest if settings.longest > 0.0 else state.sums[LONGEST]
-    rate = settings.learning_rate
+    rate, n_classes = settings.learning_rate, scratch.gains.shape[0]
     if rate == 0.0:
         rate = settings.exploration * LN2 * LN2 / (2.0 * n_classes * n_classes * longest)
     return take_step(state, scratch, rate, length)

@@ -1,13 +1,11 @@
 """LinUCB: ridge regression of every class with upper confidence bounds."""
 
-import math
 from dataclasses import dataclass
 
-from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
 from onebit.engine.state import State
 from onebit.inputs import check_number
-from onebit.learners.regression import RegressionLearner, RegressionNumbers, RegressionScratch, RegressionState, ridge
+from onebit.learners.regression import OptimisticState, RegressionLearner
 
 
 @dataclass(eq=False, repr=False)
@@ -59,20 +57,4 @@ class LinUCB(RegressionLearner):
 
     def _new_state(self) -> State:
         alpha = check_number("alpha", self.alpha, at_least=0.0, at_most=MOST)
-        return OptimisticState(self, ridge(self.diagonal, self.regularization), alpha)
-
-
-@jit_inline
-def _most_promising(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
-    best, top, alpha = 0, -math.inf, settings.exploring[0]
-    for i in range(scratch.scores.shape[0]):
-        hope = scratch.projected[i] + alpha * scratch.widths[i]
-        if hope > top:
-            best, top = i, hope
-    scratch.propensities[best] = 1.0
-
-
-class OptimisticState(RegressionState):
-    """Guesses the label with the highest prediction plus so many widths, the first of equals."""
-
-    has_widths, probabilities_of = True, staticmethod(_most_promising)
+        return OptimisticState(self, (alpha,))

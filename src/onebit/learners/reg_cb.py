@@ -9,11 +9,10 @@ from onebit.engine.state import State
 from onebit.inputs import check_choice, check_number
 from onebit.learners.regression import (
     RegressionLearner,
-    RegressionNumbers,
-    RegressionScratch,
     RegressionState,
+    Scratch,
+    Settings,
     clipped,
-    ridge,
 )
 
 
@@ -76,15 +75,14 @@ class RegCB(RegressionLearner):
         mellowness = check_number("mellowness", self.mellowness, at_least=0.0, at_most=MOST)
         variant = check_choice("variant", self.variant, ("optimistic", "elimination"))
         # Minus the costs, so that higher scores are better.
-        regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)
-        return _State(self, regression, mellowness, 1.0 if variant == "optimistic" else -1.0)
+        return _State(self, (mellowness, 1.0 if variant == "optimistic" else -1.0), right=0.0, wrong=-1.0)
 
 
 @jit_inline
-def _among_the_plausible(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+def _among_the_plausible(scratch: Scratch, settings: Settings) -> None:
     """Spread the propensity evenly over the labels with the best upper bound, or over those that may be the best."""
     propensities, n = scratch.propensities, scratch.propensities.shape[0]
-    mellowness, sign = settings.exploring
+    mellowness, sign = settings.own
     factor = math.sqrt(mellowness * math.log(n * (scratch.answers[0] + 1.0)))
     bar = -math.inf
     for i in range(n):
@@ -99,4 +97,4 @@ def _among_the_plausible(scratch: RegressionScratch, settings: RegressionNumbers
 
 
 class _State(RegressionState):
-    has_widths, probabilities_of = True, staticmethod(_among_the_plausible)
+    has_widths, write_propensities = True, staticmethod(_among_the_plausible)

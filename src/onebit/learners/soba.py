@@ -10,18 +10,15 @@ from onebit.engine.loop import clear, highest
 from onebit.engine.randomness import Draw
 from onebit.engine.state import State
 from onebit.game import Answer
-from onebit.inputs import check_number, check_switch
-from onebit.learners.banditron import RULE as BANDITRON
-from onebit.learners.banditron import chance_of
+from onebit.inputs import check_number
+from onebit.learners.exploring import chance_of, mostly_highest, n_allowed, write_chances
 from onebit.learners.second_order import (
     MARGINS,
-    DiagonalState,
-    JointRule,
-    JointScratch,
-    JointSettings,
+    Scratch,
     SecondOrderLearner,
+    SecondOrderState,
+    Settings,
 )
-from onebit.learners.second_order_full import FullState
 
 
 @dataclass(eq=False, repr=False)
@@ -87,9 +84,7 @@ class SOBA(SecondOrderLearner):
     def _new_state(self) -> State:
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         floor = check_number("regularization", self.regularization, above=1e-31, at_most=1e30)
-        settings = JointSettings((exploration,), floor, math.inf, exploration)
-        form = DiagonalState if check_switch("diagonal", self.diagonal) else FullState
-        return form(RULE, settings, self.n_features_in_, len(self.classes_))
+        return _State(self, self.diagonal, Settings(exploration, floor, math.inf, exploration))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -98,29 +93,23 @@ class SOBA(SecondOrderLearner):
         yield cls(exploration=0.2, diagonal=True)
 
 
-_guess, _banditron_probabilities = BANDITRON.guess, BANDITRON.probabilities
+@jit_inline
+def _choose(scratch: Scratch, draw: Draw, settings: Settings) -> tuple[int, bool]:
+    return mostly_highest(scratch.current, draw, settings.own)
 
 
 @jit_inline
-def _choose(scratch: JointScratch, draw: Draw, settings: JointSettings) -> tuple[int, bool]:
-    return _guess(scratch.current, draw, settings.rule)
+def _write_propensities(scratch: Scratch, settings: Settings) -> None:
+    write_chances(scratch.current, settings.own, scratch.propensities)
 
 
 @jit_inline
-def _probabilities(scratch: JointScratch, settings: JointSettings) -> None:
-    _banditron_probabilities(scratch.current, settings.rule, scratch.propensities)
+def _chance(scratch: Scratch, answer: Answer, settings: Settings) -> float:
+    return chance_of(answer.label == highest(scratch.scores), settings.own, n_allowed(scratch.scores))
 
 
 @jit_inline
-def _chance(scratch: JointScratch, answer: Answer, settings: JointSettings) -> float:
-    n_allowed = 0
-    for i in range(scratch.scores.shape[0]):
-        n_allowed += scratch.scores[i] > -math.inf
-    return chance_of(answer.label == highest(scratch.scores), settings.rule[0], n_allowed)
-
-
-@jit_inline
-def _plan(scratch: JointScratch, answer: Answer, chance: float, _settings: JointSettings) -> tuple[float, float]:
+def _plan(scratch: Scratch, answer: Answer, chance: float, _settings: Settings) -> tuple[float, float]:
     other, best = -1, -math.inf
     for i in range(scratch.current.shape[0]):
         is_open = i != answer.label and scratch.scores[i] > -math.inf
@@ -134,7 +123,7 @@ def _plan(scratch: JointScratch, answer: Answer, chance: float, _settings: Joint
 
 
 @jit_inline
-def _accept(state: Any, scratch: JointScratch, weight: float, reach: float) -> bool:
+def _accept(state: Any, scratch: Scratch, weight: float, reach: float) -> bool:
     lead = 0.0
     for i in range(scratch.shares.shape[0]):
         lead += scratch.shares[i] * scratch.current[i]
@@ -145,4 +134,6 @@ def _accept(state: Any, scratch: JointScratch, weight: float, reach: float) -> b
     return True
 
 
-RULE = JointRule(f"{__name__}:RULE", _choose, _probabilities, _chance, _plan, _accept)
+class _State(SecondOrderState):
+    choose, write_propensities, chance = staticmethod(_choose), staticmethod(_write_propensities), staticmethod(_chance)
+    plan, accept = staticmethod(_plan), staticmethod(_accept)

@@ -10,11 +10,10 @@ from onebit.engine.state import State
 from onebit.inputs import check_number
 from onebit.learners.regression import (
     RegressionLearner,
-    RegressionNumbers,
-    RegressionScratch,
     RegressionState,
+    Scratch,
+    Settings,
     clipped,
-    ridge,
 )
 
 
@@ -68,14 +67,13 @@ class SquareCB(RegressionLearner):
     def _new_state(self) -> State:
         scale = check_number("gamma_scale", self.gamma_scale, above=0.0, at_most=MOST)
         # Minus the costs, so that higher scores are better.
-        regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)
-        return _State(self, regression, scale)
+        return _State(self, (scale,), right=0.0, wrong=-1.0)
 
 
 @jit_inline
-def _by_gaps(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+def _by_gaps(scratch: Scratch, settings: Settings) -> None:
     propensities, n, best = scratch.propensities, scratch.propensities.shape[0], highest(scratch.scores)
-    gamma = settings.exploring[0] * math.sqrt(scratch.answers[0] + 1.0)
+    gamma = settings.own[0] * math.sqrt(scratch.answers[0] + 1.0)
     top, rest = clipped(scratch.scores[best]), 1.0
     for i in range(n):
         if i != best:
@@ -85,4 +83,4 @@ def _by_gaps(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
 
 
 class _State(RegressionState):
-    probabilities_of = staticmethod(_by_gaps)
+    write_propensities = staticmethod(_by_gaps)

@@ -11,14 +11,13 @@ from onebit.engine.loop import highest
 from onebit.engine.randomness import LEARNER, Draw, philox, to_unit, uniform
 from onebit.engine.state import State
 from onebit.inputs import Floats, check_number
+from onebit.learners.exploring import write_chances
 from onebit.learners.regression import (
     RegressionLearner,
-    RegressionNumbers,
-    RegressionScratch,
     RegressionState,
+    Scratch,
+    Settings,
     drawn_label,
-    mostly_highest,
-    ridge,
 )
 
 
@@ -72,7 +71,7 @@ class ThompsonSampling(RegressionLearner):
 
     def _new_state(self) -> State:
         spread = check_number("spread", self.spread, at_least=1e-10, at_most=MOST)
-        return _State(self, ridge(self.diagonal, self.regularization), spread)
+        return _State(self, (spread,))
 
 
 # Which of several independent normal numbers is the largest: one draw of them, and each one's probability. Label i wins
@@ -175,7 +174,7 @@ def _add_node(
 
 
 @jit_inline
-def _is_uncertain(scratch: RegressionScratch) -> bool:
+def _is_uncertain(scratch: Scratch) -> bool:
     """Return whether all widths are above 0: those of a row of (nearly) zeros are not."""
     least = math.inf
     for i in range(scratch.widths.shape[0]):
@@ -184,21 +183,21 @@ def _is_uncertain(scratch: RegressionScratch) -> bool:
 
 
 @jit_inline
-def _winning(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+def _winning(scratch: Scratch, settings: Settings) -> None:
     if _is_uncertain(scratch):
-        winning_chances(scratch.scores, scratch.widths, settings.exploring[0], scratch.below, scratch.propensities)
+        winning_chances(scratch.scores, scratch.widths, settings.own[0], scratch.below, scratch.propensities)
     else:
-        mostly_highest(scratch, 0.0)
+        write_chances(scratch.scores, 0.0, scratch.propensities)
 
 
 @jit_no_refcount
-def _draw(scratch: RegressionScratch, draw: Draw, settings: RegressionNumbers) -> int:
+def _draw(scratch: Scratch, draw: Draw, settings: Settings) -> int:
     # Quadrature would take most of the time of a round.
     if _is_uncertain(scratch):
-        return drawn_winner(scratch.scores, scratch.widths, settings.exploring[0], draw)
-    mostly_highest(scratch, 0.0)
+        return drawn_winner(scratch.scores, scratch.widths, settings.own[0], draw)
+    write_chances(scratch.scores, 0.0, scratch.propensities)
     return drawn_label(scratch.propensities, uniform(draw))
 
 
 class _State(RegressionState):
-    has_widths, probabilities_of, draw = True, staticmethod(_winning), staticmethod(_draw)
+    has_widths, write_propensities, draw = True, staticmethod(_winning), staticmethod(_draw)

@@ -8,6 +8,7 @@ would have got other feedback, and would have guessed differently later.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from onebit.experiments.evaluate.log import RIGHT, UNKNOWN, WRONG, LoggedRounds
 from onebit.inputs import Integers, Rows, check_choice, check_rows, check_seed, take
 from onebit.labels import encode_labels
 from onebit.learners import Learner
-from onebit.learners.run import row_of
 from onebit.playing import play
 from onebit.streams.preprocess import preprocess
 
@@ -220,10 +220,10 @@ def _one_round_on_facts(
 
 
 def _one_round_on_its_own(
-    log: LoggedRounds, learner: Learner, row: Rows, t: int, allowed: Integers | None, truth: int
+    log: LoggedRounds, learner: Learner, row: Any, t: int, allowed: Integers | None, truth: int
 ) -> int:
     """Guess a round, and give the feedback on that guess, if the log has it."""
-    guess = learner.guess(row_of(row, 0), None if allowed is None else log.classes[allowed])
+    guess = learner.guess(row, None if allowed is None else log.classes[allowed])
     if log.answers[t] != UNKNOWN and truth >= 0:
         extra = {"label": log.classes[[truth]].tolist()[0]} if learner.full_information else {}
         learner.tell(guess, guess.index == truth, **extra)
