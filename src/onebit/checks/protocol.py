@@ -207,22 +207,21 @@ def check_a_class_may_join(learner: Learner) -> None:
     born, late = fresh(learner, classes=K + 1), fresh(learner, classes=K)
     for player in (born, late):
         player.begin(problem.X.shape[1])
-    for player in (born, _joined(late, K)):
+    _joined(late, K)
+    for player in (born, late):
         play_by_hand(player, problem.X, problem.y)
     assert snapshot(late) == snapshot(born), "a class that joined before the first round is not like the others"
     player = _begun(learner)
     open_ticket = player.guess(problem.X[0])
     counts = snapshot(player)["counts"]
     _joined(player, "new")
-    assert player.classes_.tolist()[-1] == "new"
-    assert len(player.classes_) == K + 1
+    assert player.classes_.tolist() == [*range(K), "new"]
     assert snapshot(player)["counts"] == counts
     for bad in ("new", 0, [1, 2], float("nan")):
         assert raises_value_error(player.add_class, bad), f"add_class accepted {bad!r}"
     assert player.guess(problem.X[1], among=["new"]).label == "new"
     tell(player, open_ticket, int(problem.y[0]))
-    more = np.array([*problem.y[:20].tolist(), "new"], dtype=object)
-    play(player, problem.X[:21], more, fresh=False)
+    play(player, problem.X[:21], np.array([*problem.y[:20].tolist(), "new"], dtype=object), fresh=False)
     assert player.decision_function(problem.X).shape == (len(problem.X), K + 1)
 
 
@@ -296,7 +295,7 @@ def _settings_with_a_promise(learner: Learner, *kinds: About) -> Iterator[tuple[
 def check_promises_that_hold_always(learner: Learner) -> None:
     """Updates and mistakes never exceed what the theorem promises on separable data of known margin."""
     for setting in _settings_with_a_promise(learner, "updates", "mistakes"):
-        updates, mistakes = _promised(learner, "updates", *setting), _promised(learner, "mistakes", *setting)
+        updates, mistakes = (_promised(learner, about, *setting) for about in ("updates", "mistakes"))
         for seed in range(5):
             problem = separable_problem(1500, *setting, seed)
             trace = play(fresh(learner), problem.X, problem.y, seed=seed)
