@@ -368,7 +368,6 @@ def _edits(guess: Guess, closed: Guess) -> Iterator[tuple[str, Any]]:
         "confidence": (0.5, -1.0, math.inf, "no number"),
         "evidence": (np.append(guess.evidence, 0.0), guess.evidence[None], guess.evidence.astype(np.float32)),
         "token": (closed.token, guess.token[:-1], guess.token + b"0", bytes(8)),
-        "learner": ("", "0" * 32, 5),
         "scores": (np.append(scores, 0.0), scores[None], scores.astype(np.float32)),
         "row": (*_edited_rows(guess),),
     }

@@ -143,8 +143,8 @@ class Trusting(LuckyLabel):
 
     def tell(self, guess: Guess | str, correct: bool, label: Any = None) -> None:
         issued = self._tickets
-        if isinstance(guess, Guess) and issued is not None and issued.own is not None:
-            guess = issued.own
+        if isinstance(guess, Guess) and issued is not None and issued._kept:
+            guess = next(reversed(issued._kept.values())).id
         super().tell(guess, correct)
 
 
