@@ -333,9 +333,7 @@ def _document() -> dict[str, Any]:
 def _api_page() -> str:
     """Return the documentation of all routes as HTML, without external resources."""
     listed = [f"<dt>{route.method} {escape(route.path)}<dd>{escape(route.description)}" for route in _ROUTES]
-    head = (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>onebit</title><h1>onebit {escape(__version__)}</h1>"
-    )
+    head = f"<!doctype html><html lang=en><meta charset=utf-8><title>onebit</title><h1>onebit {__version__}</h1>"
     for_programs = 'For programs: <a href="openapi.json">openapi.json</a>.'
     return f"{head}<p>{escape(_ABOUT)} {for_programs}<dl>{''.join(listed)}</dl>"
 
