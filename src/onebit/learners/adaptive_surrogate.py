@@ -35,13 +35,9 @@ class AdaptiveSurrogate(Learner):
 
     Notes
     -----
-    Guarantee:
-    For any weights U in the ball and rows no longer than R, E[M] ≤ Σ ℓ(U) + Σ qₜ + 19·B²R²K/q in T rounds fixed
-    beforehand, where ℓ is the logistic loss in base 2 and q the last qₜ: with R = 1, at most (2 + 9.5)·B√(KT) above Σ
-    ℓ(U) for a known T, and (4 + 9.5)·B√(KT) without. A decoded label is wrong with a chance of at most ln 2·ℓ, which
-    leaves 0.3·ℓ to pay for the variance of the steps, ‖∇ℓ‖² ≤ 2R²ℓ/ln 2 divided by a chance of q/K or more. When a
-    class is added it holds from there on, for the larger K; with `among` the right label must be allowed. Steps on
-    known rounds (`learn_from`) are unbiased if the propensities are those that the labels were tried with.
+    Guarantee: For any weights U in the ball and rows no longer than R, E[M] ≤ Σ ℓ(U) + Σ qₜ + 19·B²R²K/q in T rounds
+    fixed beforehand, where ℓ is the logistic loss in base 2 and q the last qₜ: with R = 1, at most (2 + 9.5)·B√(KT)
+    above Σ ℓ(U) for a known T, and (4 + 9.5)·B√(KT) without.
 
     Examples
     --------

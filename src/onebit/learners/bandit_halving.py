@@ -41,13 +41,10 @@ class BanditHalving(Learner):
 
     Notes
     -----
-    Guarantee:
-    If one hypothesis is right in every round, at most K·ln H mistakes, always: the label that most survivors predict is
-    predicted by at least one in K of them, so a mistake leaves (1 − 1/K) of them at most, and one survives. Known
-    rounds (`learn_from`) drop what they disprove, and the bound holds for the rest; so do late answers, but guesses
-    made meanwhile may repeat a mistake. With `among` hypotheses that predict a label that is not allowed are not
-    counted, so a mistake drops at least one hypothesis: H − 1 mistakes, if the right label is allowed. When no
-    hypothesis survives, none was always right: all are restored, `n_restarts_` counts it, and the bound is void.
+    Guarantee: If one hypothesis is right in every round, at most K·ln H mistakes, always: the label that most survivors
+    predict is predicted by at least one in K of them, so a mistake leaves (1 − 1/K) of them at most, and one survives.
+    When no hypothesis survives, none was always right: all are restored, `n_restarts_` counts it, and the bound is
+    void.
 
     Attributes
     ----------

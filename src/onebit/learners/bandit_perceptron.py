@@ -40,14 +40,10 @@ class BanditPerceptron(Learner):
 
     Notes
     -----
-    Guarantee:
-    If the examples are strongly separable with margin γ within radius R (in the kernel's space, R² = max k(x, x)), the
-    number of updates is at most ⌊4(R/γ)²⌋, always, and the expected number of mistakes at most (K−1)⌊4(R/γ)²⌋ (Theorems
-    2 and 4). The first also holds with late feedback: an update that is no longer due by then is not made; the second
-    needs every answer before the next guess. Both hold with `among` and with added classes, for the final K, as long as
-    the right label of every round is already a class, and allowed; otherwise mistakes are not bounded. Known rounds
-    (`learn_from`) are examples too: their updates count in the same bound. Where several labels may be right, both hold
-    for what is played (docs/theory/bandit-svm.md).
+    Guarantee: If the examples are strongly separable with margin γ within radius R (in the kernel's space, R² = max
+    k(x, x)), the number of updates is at most ⌊4(R/γ)²⌋, always, and the expected number of mistakes at most
+    (K−1)⌊4(R/γ)²⌋ if every answer comes before the next guess (Theorems 2 and 4). Where several labels may be right,
+    both hold for what is played (docs/theory/bandit-svm.md).
 
     Examples
     --------

@@ -35,10 +35,7 @@ class Banditron(Learner):
 
     Notes
     -----
-    Guarantee:
-    O(√T) expected mistakes on T weakly separable rounds, with exploration of order 1/√T. When a class is added it holds
-    from there on, for the larger K; with `among` the right label must be allowed. Steps on known rounds (`learn_from`)
-    are unbiased if the propensities are those that the labels were tried with.
+    Guarantee: O(√T) expected mistakes on T weakly separable rounds, with exploration of order 1/√T.
 
     Examples
     --------

@@ -34,12 +34,9 @@ class Confidit(RegressionLearner):
 
     Notes
     -----
-    Guarantee:
-    If rows have length 1 and labels are drawn by the model, then with the theorem's own growing η it makes O(√T·log T)
-    more mistakes in T rounds than the best labels would, with high probability, for any choice of rows and model
-    (Crammer and Gentile). With a fixed `eta`, other labels or the diagonal form nothing is proved. An added class
-    starts without rounds, and the guarantee holds from there on; with `among` the allowed labels must follow the model;
-    known rounds (`learn_from`) leave it as it is.
+    Guarantee: If rows have length 1 and labels are drawn by the model, then with the theorem's own growing η it makes
+    O(√T·log T) more mistakes in T rounds than the best labels would, with high probability, for any choice of rows and
+    model (Crammer and Gentile). With a fixed `eta`, other labels or the diagonal form nothing is proved.
 
     Examples
     --------

@@ -35,12 +35,9 @@ class ConservativePassiveAggressive(Learner):
 
     Notes
     -----
-    Guarantee:
-    On examples that are strongly separable with margin γ within radius R, at most 4·max(R², 1/C)/γ² mistakes in rounds
-    whose highest score is 0 or more, always: with uᵢ = 2wᵢ/γ every step brings Σ‖wᵢ − uᵢ‖², at first 4/γ², down by
-    τ·loss or more, and after such a mistake the loss is 1 or more. Nothing is known of rounds in which every score is
-    negative: where all are below −1 the same mistake can repeat forever. It holds for late answers (steps start from
-    the current weights), for added classes, with known rounds (`learn_from`), and with `among`.
+    Guarantee: On examples that are strongly separable with margin γ within radius R, at most 4·max(R², 1/C)/γ² mistakes
+    in rounds whose highest score is 0 or more, always. Nothing is known of rounds in which every score is negative:
+    where all are below −1 the same mistake can repeat forever.
 
     Examples
     --------

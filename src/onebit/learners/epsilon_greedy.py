@@ -34,12 +34,10 @@ class EpsilonGreedy(RegressionLearner):
 
     Notes
     -----
-    Guarantee:
-    `exploration`·(K−1)/K mistakes per round from exploring, at least, if there is always one right label. With a rate
-    of order (K/T)^(1/3), a probability of each label that is linear in x and rows that are drawn independently,
-    Õ(T^(2/3)) more mistakes than the best labels would make (Langford and Zhang, for a relative that explores in
-    epochs). When a class is added it holds from there on, for the larger K; with `among` for the labels allowed; known
-    rounds (`learn_from`) leave it as it is.
+    Guarantee: `exploration`·(K−1)/K mistakes per round from exploring, at least, if there is always one right label.
+    With a rate of order (K/T)^(1/3), a probability of each label that is linear in x and rows that are drawn
+    independently, Õ(T^(2/3)) more mistakes than the best labels would make (Langford and Zhang, for a relative that
+    explores in epochs).
 
     Examples
     --------

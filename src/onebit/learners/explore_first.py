@@ -34,11 +34,9 @@ class ExploreFirst(RegressionLearner):
 
     Notes
     -----
-    Guarantee:
-    (K−1)/K mistakes per round while it explores, if there is always one right label. With `n_first` of order T^(2/3), a
-    probability of each label that is linear in x and rows that are drawn independently, Õ(T^(2/3)) more mistakes than
-    the best labels would make (Langford and Zhang). A class that is added later is hardly ever tried, and has no
-    guarantee; with `among` it explores among those; known rounds (`learn_from`) count as answers.
+    Guarantee: (K−1)/K mistakes per round while it explores, if there is always one right label. With `n_first` of order
+    T^(2/3), a probability of each label that is linear in x and rows that are drawn independently, Õ(T^(2/3)) more
+    mistakes than the best labels would make (Langford and Zhang). A class that is added later is hardly ever tried.
 
     Examples
     --------

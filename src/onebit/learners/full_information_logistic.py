@@ -28,13 +28,9 @@ class FullInformationLogistic(Learner):
 
     Notes
     -----
-    Guarantee:
-    For any weights U in the ball and rows no longer than R, M ≤ S + a√S + a², always, where S = Σ ℓ(U), ℓ is the
-    logistic loss in base 2 and a = 4BR/√(ln 2). A mistake has a loss of 1 or more, so M is at most the sum L of the
-    losses on the way; steps of that size give L ≤ S + 2B·√(2Σ‖G‖²), which is at most S + a√L since ‖G‖² ≤ 2R²ℓ/ln 2;
-    and that solved for L is the bound. With late answers it bounds those that find the right label not ahead. When a
-    class is added it holds from there on; it holds with `among` as long as the right label is allowed, and known rounds
-    (`learn_from`) count in both sums.
+    Guarantee: For any weights U in the ball and rows no longer than R, M ≤ S + a√S + a², always, where S = Σ ℓ(U), ℓ is
+    the logistic loss in base 2 and a = 4BR/√(ln 2). With late answers it bounds those that find the right label not
+    ahead.
 
     Examples
     --------

@@ -37,14 +37,10 @@ class FullInformationPassiveAggressive(Learner):
 
     Notes
     -----
-    Guarantee:
-    At most max(2R², 1/C)/γ² mistakes, always, on examples that are weakly separable with margin γ within radius R: with
-    C ≥ 1/(2R²) as few as `MulticlassPerceptron` promises. With U the separator divided by γ every step brings ‖W − U‖²,
-    at first 1/γ², down by τ·loss or more, and after a mistake the loss is 1 or more. On any examples, and for any U
-    with losses ℓ(U) of the same kind, max(2R², 1/C)·(‖U‖² + 2C·Σ ℓ(U)) (Crammer et al., Theorem 4). With late answers
-    it bounds the answers that find the right label not ahead. It holds with known rounds (`learn_from`), which are
-    examples too; and with `among` and added classes, as long as the right label of every round is already a class, and
-    allowed.
+    Guarantee: At most max(2R², 1/C)/γ² mistakes, always, on examples that are weakly separable with margin γ within
+    radius R: with C ≥ 1/(2R²) as few as `MulticlassPerceptron` promises. On any examples, and for any U with losses
+    ℓ(U) of the same kind, max(2R², 1/C)·(‖U‖² + 2C·Σ ℓ(U)) (Crammer et al., Theorem 4). With late answers it bounds the
+    answers that find the right label not ahead.
 
     Examples
     --------

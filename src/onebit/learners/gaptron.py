@@ -44,15 +44,9 @@ class Gaptron(Learner):
 
     Notes
     -----
-    Guarantee:
-    With the default learning rate and a true `longest`, for any weights U, E[M] ≤ Σ ℓ(U) + K²R²‖U‖²/(g·(ln 2)²) + gT in
-    T rounds fixed beforehand, where ℓ is the logistic loss in base 2; with g of order K/√T that is O(K√T) above Σ ℓ(U).
-    The proof: a guess is wrong with a chance of at most g + (1 − a)·1[the highest is wrong] + a(K−1)/K. What ℓ has to
-    spare over the last two is 1/(2K) or more where the highest is wrong or p < ½, and (1 − p)(1/ln 2 − 1 + 1/K) or more
-    elsewhere; and that pays for the variance of the step, (η/2)‖∇ℓ‖²/P, since ‖∇ℓ‖² ≤ 2R²(1 − σ)²/(ln 2)² with σ the
-    right label's softmax, and P ≥ g/K. The paper's variant with the hinge loss is not offered. When a class is added it
-    holds from there on, for the larger K; with `among` the right label must be allowed. Steps on known rounds
-    (`learn_from`) are unbiased if the propensities are those that the labels were tried with.
+    Guarantee: With the default learning rate and a true `longest`, for any weights U, E[M] ≤ Σ ℓ(U) + K²R²‖U‖²/(g·(ln
+    2)²) + gT in T rounds fixed beforehand, where ℓ is the logistic loss in base 2; with g of order K/√T that is O(K√T)
+    above Σ ℓ(U). The paper's variant with the hinge loss is not offered.
 
     Examples
     --------

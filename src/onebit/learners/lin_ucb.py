@@ -29,13 +29,10 @@ class LinUCB(RegressionLearner):
 
     Notes
     -----
-    Guarantee:
-    If the probability that label i is right is linear in x, with a weight vector of length at most 1 and rows of length
-    at most 1, a variant that learns in stages makes at most Õ(√(KdT)) more mistakes in T rounds than the best labels
-    would, for `alpha` of order √log(KT/δ), with probability 1 − δ (Chu et al.). This is the plain form, which is used
-    in practice and which they could not analyse. The diagonal form has no guarantee. An added class starts without
-    rounds, and the guarantee holds from there on; `among` and known rounds (`learn_from`) do not affect it, since
-    widths hold however rounds were chosen.
+    Guarantee: If the probability that label i is right is linear in x, with a weight vector of length at most 1 and
+    rows of length at most 1, a variant that learns in stages makes at most Õ(√(KdT)) more mistakes in T rounds than the
+    best labels would, for `alpha` of order √log(KT/δ), with probability 1 − δ (Chu et al.). This is the plain form,
+    which is used in practice and which they could not analyse. The diagonal form has no guarantee.
 
     Examples
     --------

@@ -34,10 +34,8 @@ class Majority(Learner):
 
     Notes
     -----
-    Guarantee:
-    None. If labels are drawn independently and exploration is above 0, every share converges to its label's frequency,
-    and the guesses to the commonest label. An added class is tried next. Known rounds (`learn_from`) count as tried;
-    with `among` the best of the allowed labels is guessed.
+    Guarantee: None. If labels are drawn independently and exploration is above 0, every share converges to its label's
+    frequency, and the guesses to the commonest label.
 
     Attributes
     ----------

@@ -31,11 +31,9 @@ class MulticlassPerceptron(Learner):
 
     Notes
     -----
-    Guarantee:
-    At most ⌊2(R/γ)²⌋ mistakes, always, on examples that are weakly separable with margin γ within radius R (Theorem
-    10). With late feedback it bounds the updates: late feedback leads to an update only if the class that is highest by
-    then is wrong. It holds with known rounds (`learn_from`), whose updates count in it; and with `among` and added
-    classes, as long as the right label of every round is already a class, and allowed.
+    Guarantee: At most ⌊2(R/γ)²⌋ mistakes, always, on examples that are weakly separable with margin γ within radius R
+    (Theorem 10). With late feedback it bounds the updates: late feedback leads to an update only if the class that is
+    highest by then is wrong.
 
     Examples
     --------

@@ -38,12 +38,9 @@ class NearestNeighbor(Learner):
 
     Notes
     -----
-    Guarantee:
-    With radius γ on examples that are weakly separable with margin γ within radius R of the origin: at most
+    Guarantee: With radius γ on examples that are weakly separable with margin γ within radius R of the origin: at most
     (K−1)(2R/γ+1)^d expected mistakes, if every answer comes before the next guess, and at most (2R/γ+1)^d remembered
-    examples, always (Theorem 21). Both hold with known rounds (`learn_from`), of which right ones are remembered; the
-    first with `among` and added classes, for the final K, as long as the right label of every round is already a class,
-    and allowed.
+    examples, always (Theorem 21).
 
     Attributes
     ----------

@@ -47,18 +47,9 @@ class PNewtron(SecondOrderLearner):
 
     Notes
     -----
-    Guarantee:
-    None for these settings (the P is for practical). Newtron, the same with the whole matrix and with a β and an
-    exploration that its theorem chooses, has a logistic loss beyond that of the best weights in the ball of O(log T) if
-    α is a constant, O(√T) if it grows as log T, and at most O(T^⅔), on examples of bounded length. Added classes had no
-    weights in earlier rounds; with `among` a round is played as if there were no other labels. Known rounds
-    (`learn_from`) give unbiased gradients if the propensities are those that the labels were tried with. A late answer
-    gives the gradient at the time of the guess.
-
-    Attributes
-    ----------
-    weights_ : array of shape (K, n_features)
-        What each class has learned.
+    Guarantee: None for these settings (the P is for practical). Newtron, the same with the whole matrix and with a β
+    and an exploration that its theorem chooses, has a logistic loss beyond that of the best weights in the ball of
+    O(log T) if α is a constant, O(√T) if it grows as log T, and at most O(T^⅔), on examples of bounded length.
 
     Examples
     --------

@@ -46,12 +46,10 @@ class RegCB(RegressionLearner):
     (v − w)ᵀA(v − w), so the plausible v are an ellipsoid, on which v·x has the largest value w·x + √(β·xᵀA⁻¹x) and the
     smallest w·x − √(β·xᵀA⁻¹x); both are cut off at 0 and 1.
 
-    Guarantee:
-    If the cost of each label is, on average, a linear function of x with values in [0, 1], and rows are drawn
-    independently, then with β of order K·d·log(T/δ) the optimistic form makes Õ(√T) times a coefficient of disagreement
-    more mistakes in T rounds than the best labels would, with probability 1 − δ (Foster et al.). The default explores
-    far less. The diagonal form has no guarantee. An added class starts without rounds, and the guarantee holds from
-    there on; `among` and known rounds (`learn_from`, which count as answers) leave it as it is.
+    Guarantee: If the cost of each label is, on average, a linear function of x with values in [0, 1], and rows are
+    drawn independently, then with β of order K·d·log(T/δ) the optimistic form makes Õ(√T) times a coefficient of
+    disagreement more mistakes in T rounds than the best labels would, with probability 1 − δ (Foster et al.). The
+    default explores far less. The diagonal form has no guarantee.
 
     Examples
     --------

@@ -48,22 +48,10 @@ class SOBA(SecondOrderLearner):
 
     Notes
     -----
-    Why the sum is over the steps taken: the weights minimise V(u) = a‖u‖² + Σ((z·u)² + 2g·u), the sum over those steps,
-    a being `regularization`. As (z·u)² + 2g·u = (z·u + 1/√p)² − 1/p, a step changes the least V by m − (1/p)·r/(1 + r)
-    with r = zᵀA⁻¹z. So 0 ≤ Σm ≤ V(u) + Σ(1/p)·r/(1 + r) for every u, and there the proof of the guarantee begins.
-
-    Guarantee:
-    With the whole matrix, and exploration of order 1/√T but for logarithms, K and d: expected mistakes beyond the loss
-    of any fixed linear classifier grow as √T/η, but for logarithms. The loss lies between the hinge loss (η = 0) and
-    its square (η = 1), and the bound holds for all η at once that the classifier's norm allows. For the diagonal
-    nothing is proved. When a class is added it holds from there on, for the larger K; with `among` the right label must
-    be allowed. Of known rounds (`learn_from`) only the right ones are used, with the propensity that they were tried
-    with. A late answer is used as if the round were played now, with the propensity at the time of the guess.
-
-    Attributes
-    ----------
-    weights_ : array of shape (K, n_features)
-        What each class has learned.
+    Guarantee: With the whole matrix, and exploration of order 1/√T but for logarithms, K and d: expected mistakes
+    beyond the loss of any fixed linear classifier grow as √T/η, but for logarithms. The loss lies between the hinge
+    loss (η = 0) and its square (η = 1), and the bound holds for all η at once that the classifier's norm allows. For
+    the diagonal nothing is proved.
 
     Examples
     --------

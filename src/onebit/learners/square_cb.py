@@ -40,12 +40,10 @@ class SquareCB(RegressionLearner):
 
     Notes
     -----
-    Guarantee:
-    If the cost of each label is, on average, a linear function of x with values in [0, 1], then with γ of order
-    √(KT/R), where R bounds the regression's regret (of order K·d·log T for ridge), it makes O(√(KT·R)) more mistakes in
-    T rounds than the best labels would, whatever the order of the rows (Foster and Rakhlin). The diagonal form bounds
-    no such regret. When a class is added it holds from there on, for the larger K; with `among` K is the number of
-    allowed labels; known rounds (`learn_from`) count as answers and leave it as it is.
+    Guarantee: If the cost of each label is, on average, a linear function of x with values in [0, 1], then with γ of
+    order √(KT/R), where R bounds the regression's regret (of order K·d·log T for ridge), it makes O(√(KT·R)) more
+    mistakes in T rounds than the best labels would, whatever the order of the rows (Foster and Rakhlin). The diagonal
+    form bounds no such regret.
 
     Examples
     --------

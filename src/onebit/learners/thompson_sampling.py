@@ -45,12 +45,10 @@ class ThompsonSampling(RegressionLearner):
 
     Notes
     -----
-    Guarantee:
-    If the probability that label i is right is linear in x, with weights and rows of length at most 1, then with
-    `spread` of order √(D·log(T/δ)), where D = Kd, it makes at most Õ(D^(3/2)·√T) more mistakes in T rounds than the
-    best labels would, with probability 1 − δ (Agrawal and Goyal). The default explores far less. The diagonal form has
-    no guarantee. An added class starts from the prior, and the guarantee holds from there on; `among` and known rounds
-    (`learn_from`) leave it as it is.
+    Guarantee: If the probability that label i is right is linear in x, with weights and rows of length at most 1, then
+    with `spread` of order √(D·log(T/δ)), where D = Kd, it makes at most Õ(D^(3/2)·√T) more mistakes in T rounds than
+    the best labels would, with probability 1 − δ (Agrawal and Goyal). The default explores far less. The diagonal form
+    has no guarantee.
 
     Examples
     --------

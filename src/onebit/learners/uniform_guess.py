@@ -23,8 +23,8 @@ class UniformGuess(Learner):
 
     Notes
     -----
-    Guarantee:
-    T(K−1)/K expected mistakes in T rounds, whatever the stream, if the right label is one of the K that are allowed.
+    Guarantee: T(K−1)/K expected mistakes in T rounds, whatever the stream, if the right label is one of the K that are
+    allowed.
 
     Examples
     --------
