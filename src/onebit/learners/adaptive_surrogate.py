@@ -30,8 +30,6 @@ class AdaptiveSurrogate(Learner):
     horizon : int, optional
         T, the number of rounds. By default it is not known: round t explores with the q of T = t, where t counts the
         answers so far. No doubling is needed: that q falls, and adds up to no more than twice what a known T gives.
-    classes, seed
-        As for every `Learner`.
 
     Notes
     -----
@@ -63,8 +61,7 @@ class AdaptiveSurrogate(Learner):
 
 
 class _Settings(NamedTuple):
-    horizon: float
-    """0 if unknown."""
+    horizon: float  # 0 if unknown
     norm_bound: float
 
 

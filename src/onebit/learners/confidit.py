@@ -29,8 +29,6 @@ class Confidit(RegressionLearner):
         How much to explore; 0 or more. The theorem's own grows with log t; experiments fix it.
     diagonal : bool
         Whether to keep only the diagonal of each Aᵢ, in the same formula: O(d) for each class and round.
-    classes, seed
-        As for every `Learner`; nothing is drawn.
 
     Notes
     -----

@@ -30,8 +30,6 @@ class ConservativePassiveAggressive(Learner):
     ----------
     C : float
         The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
-    classes, seed
-        As for every `Learner`; nothing is drawn.
 
     Notes
     -----

@@ -29,8 +29,6 @@ class EpsilonGreedy(RegressionLearner):
         Of ridge: λ in Aᵢ = λI + Σxxᵀ. Of logistic: where the summed squares of the gradients start. Greater than 0.
     learning_rate : float
         Of logistic: what gradients are multiplied by before they are divided by the root of those sums; up to 1e100.
-    classes, seed
-        As for every `Learner`.
 
     Notes
     -----

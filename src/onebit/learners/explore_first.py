@@ -29,8 +29,6 @@ class ExploreFirst(RegressionLearner):
         The number of answers after which it stops exploring; 0 or more.
     scores, diagonal, regularization, learning_rate
         As for `EpsilonGreedy`.
-    classes, seed
-        As for every `Learner`.
 
     Notes
     -----
@@ -63,7 +61,6 @@ class ExploreFirst(RegressionLearner):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield one that soon stops exploring."""
         yield cls(n_first=40)
 
 

@@ -23,8 +23,6 @@ class FullInformationLogistic(Learner):
     ----------
     norm_bound : float
         B: the weights that it is to compete with are no longer (all classes together); from 1e-30 to 1e100.
-    classes, seed
-        As for every `Learner`; nothing is drawn.
 
     Notes
     -----

@@ -32,8 +32,6 @@ class FullInformationPassiveAggressive(Learner):
     ----------
     C : float
         The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
-    classes, seed
-        As for every `Learner`; nothing is drawn.
 
     Notes
     -----

@@ -39,8 +39,6 @@ class Gaptron(Learner):
         η, up to 1e30. By default the theorem's, g·(ln 2)²/(2K²R²).
     longest : float, optional
         R, the length of the longest row, from 1e-50 to 1e50. By default that of the longest one learned from so far.
-    classes, seed
-        As for every `Learner`.
 
     Notes
     -----
@@ -76,10 +74,8 @@ class Gaptron(Learner):
 
 class _Settings(NamedTuple):
     exploration: float
-    learning_rate: float
-    """0 for the theorem's."""
-    longest: float
-    """0 if unknown."""
+    learning_rate: float  # 0 for the theorem's
+    longest: float  # 0 if unknown
 
 
 @jit_inline

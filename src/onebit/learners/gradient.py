@@ -35,8 +35,7 @@ LN2 = math.log(2.0)
 class Weights(NamedTuple):
     """What was learned."""
 
-    weights: Floats
-    """One row per feature, one column per class."""
+    weights: Floats  # One row per feature, one column per class
     sums: Floats
 
 
@@ -44,10 +43,8 @@ class Scratch(NamedTuple):
     """What is known about one round."""
 
     scores: Floats
-    soft: Floats
-    """Their softmax."""
-    gains: Floats
-    """How much of x each class gains."""
+    soft: Floats  # Their softmax
+    gains: Floats  # How much of x each class gains
     propensities: Floats
     known: Floats
 
@@ -82,12 +79,10 @@ class GradientState(State):
         self.scratch = self.new_scratch()
 
     def new_scratch(self) -> Scratch:
-        """Return empty scratch arrays."""
         scores, soft, gains, propensities = np.zeros((4, self.n_classes))
         return Scratch(scores, soft, gains, propensities, np.zeros(3))
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the algorithm of the class's two functions."""
         return _algorithm(type(self), is_sparse)
 
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
@@ -114,13 +109,11 @@ class GradientState(State):
         return compiled.update(state, row, scratch, label, False, correct, truth, settings)
 
     def check_arrays(self, arrays: Weights) -> None:
-        """Raise unless weights and sums of squares are possible."""
         check_finite(arrays.weights, arrays.sums[:LENGTH])
         if (arrays.sums[:LENGTH] < 0.0).any():
             raise ValueError("a count, or a sum of squares, is below 0")
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return every row's score for every class."""
         matrix: Any = rows
         if isinstance(rows, SparseRows):
             matrix = scipy.sparse.csr_array((rows.values, rows.columns, rows.starts), shape=rows.shape)
@@ -129,7 +122,6 @@ class GradientState(State):
         return products
 
     def learned(self) -> dict[str, Floats]:
-        """Return the weights, one row per class."""
         return {"weights": self.arrays.weights.T.copy(), "sums": self.arrays.sums.copy()}
 
 

@@ -26,8 +26,6 @@ class MulticlassPerceptron(Learner):
     ----------
     kernel : None, Kernel or callable
         None for the linear space.
-    classes, seed
-        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
@@ -63,7 +61,6 @@ class MulticlassPerceptron(Learner):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield the linear one and one with a kernel."""
         yield cls()
         yield cls(Multinomial(3, normalize=True))
 

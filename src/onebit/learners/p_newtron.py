@@ -42,8 +42,6 @@ class PNewtron(SecondOrderLearner):
     diagonal : bool
         Whether only the diagonal of the matrix is kept. Then a round takes O(Kd); the whole matrix takes O((Kd)²), and
         is refused if it does not fit in memory.
-    classes, seed
-        As for every `Learner`.
 
     Notes
     -----
@@ -81,7 +79,6 @@ class PNewtron(SecondOrderLearner):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield both forms."""
         yield cls()
         yield cls(exploration=0.2, diagonal=True)
 

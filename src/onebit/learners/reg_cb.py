@@ -33,12 +33,8 @@ class RegCB(RegressionLearner):
         The more, the more it explores; 0 or more, up to 1e100.
     variant : "optimistic" or "elimination"
         How a label is chosen.
-    diagonal : bool
-        Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
-    regularization : float
-        λ in Aᵢ = λI + Σxxᵀ; greater than 0.
-    classes, seed
-        As for every `Learner`.
+    diagonal, regularization
+        As for `LinUCB`.
 
     Notes
     -----

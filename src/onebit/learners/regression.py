@@ -42,71 +42,49 @@ _NOISE = 1e-14  # a pivot this small beside what it was before the elimination i
 class Regressions(NamedTuple):
     """The state of K regressions on d features; `grams` and `inverses` end in an axis of 1 in all but the full form."""
 
-    weights: Floats
-    """wᵢ (K × d)."""
-    grams: Floats
-    """Aᵢ, or its diagonal, or the summed squares of the gradients (K × d × d, or K × d × 1)."""
-    inverses: Floats
-    """Aᵢ⁻¹ (as `grams`)."""
-    responses: Floats
-    """bᵢ (K × d)."""
-    steps: Integers
-    """Steps of each class since it was factorised."""
-    answers: Integers
-    """The number of answers so far; one entry."""
+    weights: Floats  # wᵢ (K × d)
+    grams: Floats  # Aᵢ, or its diagonal, or the summed squares of the gradients (K × d × d, or K × d × 1)
+    inverses: Floats  # Aᵢ⁻¹ (as `grams`)
+    responses: Floats  # bᵢ (K × d)
+    steps: Integers  # Steps of each class since it was factorised
+    answers: Integers  # The number of answers so far; one entry
 
 
 class Scratch(NamedTuple):
     """What is known about one round."""
 
-    scores: Floats
-    """The prediction of each class's regression; higher is better."""
-    projected: Floats
-    """The same, projected to [low, high]."""
-    widths: Floats
-    """√(xᵀAᵢ⁻¹x); 0 where it is not needed."""
-    square: Floats
-    """‖x‖², the only entry."""
-    answers: Integers
-    """The number of answers so far; one entry."""
-    image: Floats
-    """Work space: one number per feature."""
-    below: Floats
-    """Work space: one number per class."""
+    scores: Floats  # The prediction of each class's regression; higher is better
+    projected: Floats  # The same, projected to [low, high]
+    widths: Floats  # √(xᵀAᵢ⁻¹x); 0 where it is not needed
+    square: Floats  # ‖x‖², the only entry
+    answers: Integers  # The number of answers so far; one entry
+    image: Floats  # Work space: one number per feature
+    below: Floats  # Work space: one number per class
     propensities: Floats
 
 
 class Settings(NamedTuple):
     """The numbers that the compiled functions need."""
 
-    own: Any
-    """A tuple: what the learner's way to explore needs."""
+    own: Any  # A tuple: what the learner's way to explore needs
     kind: int
-    regularization: float
-    """λ."""
-    right: float
-    """The target of a right guess."""
+    regularization: float  # λ
+    right: float  # The target of a right guess
     wrong: float
-    low: float
-    """Predictions are projected to [low, high]."""
+    low: float  # Predictions are projected to [low, high]
     high: float
-    learning_rate: float
-    """Of the logistic form."""
+    learning_rate: float  # Of the logistic form
     drops_products: bool
     """Whether the diagonal form drops products of different features altogether, as Confidit's does."""
-    has_widths: bool
-    """Whether `score` computes widths, its most expensive part in the full form."""
-    most_square: float
-    """The largest ‖x‖² that is accepted."""
-    full_information: bool
-    """Whether the feedback is the label: then every class learns from every round."""
+    has_widths: bool  # Whether `score` computes widths, its most expensive part in the full form
+    most_square: float  # The largest ‖x‖² that is accepted
+    full_information: bool  # Whether the feedback is the label: then every class learns from every round
 
 
 class RegressionLearner(Learner):
     """Regresses right or wrong on the features, for each class on the rounds whose answers concern it."""
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
-        """Return the cost of a matrix for every class, 0 for the diagonal."""
         is_full = not getattr(self, "diagonal", True) and getattr(self, "scores", "ridge") == "ridge"
         return float(rounds) * n_classes * n_features**2 if is_full else 0.0
 
@@ -189,14 +167,12 @@ class RegressionState(State):
         self._start(self.n_classes - 1)
 
     def new_scratch(self) -> Scratch:
-        """Return empty scratch arrays."""
         n, n_features = self.arrays.weights.shape
         scores, projected, widths, below, propensities = np.empty((5, n))
         square, answers, image = np.empty(1), np.empty(1, np.int64), np.empty(n_features)
         return Scratch(scores, projected, widths, square, answers, image, below, propensities)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the algorithm of the class's way to explore; rows are already dense."""
         kind = type(self)
         return _algorithm(kind.write_propensities, kind.draw, self.settings.full_information)
 
@@ -207,7 +183,6 @@ class RegressionState(State):
         return self.learn_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: Regressions) -> None:
-        """Raise unless every A is at least its start."""
         check_finite(arrays.weights, arrays.grams, arrays.inverses, arrays.responses)
         is_full = self.settings.kind == _FULL
         diagonals = np.diagonal(arrays.grams, axis1=1, axis2=2) if is_full else arrays.grams
@@ -215,13 +190,11 @@ class RegressionState(State):
             raise ValueError("a regression's matrix is less than at the start")
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return the prediction of each class's regression."""
         with np.errstate(over="ignore", invalid="ignore"):
             scores: Floats = dense(rows) @ self.arrays.weights.T
         return scores
 
     def learned(self) -> dict[str, Floats]:
-        """Return the weights, A⁻¹ (or its diagonal; or the summed squares of gradients), and the number of answers."""
         is_logistic = self.settings.kind == _LOGISTIC
         squares = self.arrays.grams if is_logistic else self.arrays.inverses
         shown = squares if self.settings.kind == _FULL else squares[:, :, 0]

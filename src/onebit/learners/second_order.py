@@ -52,12 +52,10 @@ _COPIES = 6  # A and its inverse, both again in a bookmark, and the work space o
 class Settings(NamedTuple):
     """The numbers that the compiled functions need."""
 
-    own: Any
-    """Those of the learner's functions."""
+    own: Any  # Those of the learner's functions
     floor: float
     radius: float
-    least_chance: float
-    """The smallest propensity of a label, times the number of classes."""
+    least_chance: float  # The smallest propensity of a label, times the number of classes
 
 
 class Scratch(NamedTuple):
@@ -66,47 +64,36 @@ class Scratch(NamedTuple):
     scores: Floats
     current: Floats
     propensities: Floats
-    shares: Floats
-    """v: each class's share in the step's direction."""
-    solved: Floats
-    """A⁻¹z; empty in the diagonal form."""
+    shares: Floats  # v: each class's share in the step's direction
+    solved: Floats  # A⁻¹z; empty in the diagonal form
 
 
 class Diagonal(NamedTuple):
     """What the diagonal form learns; class i's feature j is entry i·d + j."""
 
     weights: Floats
-    target: Floats
-    """θ: without a ball the weights are A⁻¹θ."""
-    matrix: Floats
-    """The diagonal of A."""
+    target: Floats  # θ: without a ball the weights are A⁻¹θ
+    matrix: Floats  # The diagonal of A
     tallies: Floats
-    worn: Integers
-    """Always 0: a diagonal needs no inverse."""
+    worn: Integers  # Always 0: a diagonal needs no inverse
 
 
 class Full(NamedTuple):
     """What the full form learns; class i's feature j is entry i·d + j."""
 
     weights: Floats
-    target: Floats
-    """θ."""
-    center: Floats
-    """The inverse times θ: the weights, where there is no ball."""
-    matrix: Floats
-    """A."""
-    inverse: Floats
-    """(A + λ₀I)⁻¹; λ₀ is 0 where there is no ball."""
+    target: Floats  # θ
+    center: Floats  # The inverse times θ: the weights, where there is no ball
+    matrix: Floats  # A
+    inverse: Floats  # (A + λ₀I)⁻¹; λ₀ is 0 where there is no ball
     tallies: Floats
-    worn: Integers
-    """Steps since the inverse was computed."""
+    worn: Integers  # Steps since the inverse was computed
 
 
 class SecondOrderLearner(Learner):
     """A learner with one matrix over all classes, or its diagonal."""
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
-        """Return the cost of one matrix over all classes, 0 for the diagonal."""
         return 0.0 if getattr(self, "diagonal", True) else float(rounds) * (n_classes * n_features) ** 2
 
 
@@ -157,13 +144,11 @@ class SecondOrderState(State):
         return Full(weights, target, center, floor * np.eye(n), np.eye(n) / floor, tallies, worn)
 
     def new_scratch(self) -> Scratch:
-        """Return empty scratch arrays."""
         scores, propensities, shares = np.empty((3, self.n_classes))
         solved = np.empty(0 if self.is_diagonal else len(self.arrays.weights))
         return Scratch(scores, scores, propensities, shares, solved)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the learner's algorithm; rows are already dense."""
         return _algorithm(type(self), self.is_diagonal)
 
     def add_class(self) -> None:
@@ -179,13 +164,11 @@ class SecondOrderState(State):
         self.renew()
 
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
-        """Learn from the answer to one guess."""
         changed = super().update(guess, correct, truth)
         self._tidy()
         return changed
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
-        """Play a stream."""
         super().play(X, y, seed, first_round, record)
         self._tidy()
 
@@ -207,7 +190,6 @@ class SecondOrderState(State):
             self.renew()
 
     def make_room(self, rows: Rows, t: int) -> None:
-        """Compute the inverse anew: the loop stops for this."""
         self.renew_inverse()
 
     def renew_inverse(self) -> None:
@@ -219,17 +201,15 @@ class SecondOrderState(State):
         now.worn[0] = 0
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return ⟨wᵢ, x⟩ for every row and class."""
         scores: Floats = dense(rows) @ self.learned()["weights"].T
         return scores
 
     def learned(self) -> dict[str, Floats]:
-        """Return the weights, one row per class."""
         return {"weights": self.arrays.weights.reshape(self.n_classes, self.n_features).copy()}
 
     def check_arrays(self, arrays: Any) -> None:
-        """Raise if A is below its start, a sum is negative, or a diagonal is worn, which would stop the loop."""
         check_finite(*(array for array in arrays if array.dtype.kind == "f"))
+        # A worn diagonal would stop the loop for ever.
         diagonal = arrays.matrix if self.is_diagonal else arrays.matrix.diagonal()
         is_worn = self.is_diagonal and arrays.worn[0] != 0
         if is_worn or not (diagonal >= self.settings.floor).all() or not (arrays.tallies >= 0.0).all():

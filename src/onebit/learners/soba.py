@@ -43,8 +43,6 @@ class SOBA(SecondOrderLearner):
     diagonal : bool
         Whether only the diagonal of A is kept. Then a round takes O(Kd), as in the paper's experiments; the whole
         matrix takes O((Kd)²), and is refused if it does not fit in memory.
-    classes, seed
-        As for every `Learner`.
 
     Notes
     -----
@@ -76,7 +74,6 @@ class SOBA(SecondOrderLearner):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield both forms."""
         yield cls()
         yield cls(exploration=0.2, diagonal=True)
 

@@ -31,12 +31,8 @@ class SquareCB(RegressionLearner):
     ----------
     gamma_scale : float
         The less, the more it explores; greater than 0, up to 1e100.
-    diagonal : bool
-        Whether to keep only the diagonal of each Aᵢ: O(d) for the guessed class instead of O(d²).
-    regularization : float
-        λ in Aᵢ = λI + Σxxᵀ; greater than 0.
-    classes, seed
-        As for every `Learner`.
+    diagonal, regularization
+        As for `LinUCB`.
 
     Notes
     -----

@@ -36,12 +36,8 @@ class ThompsonSampling(RegressionLearner):
     ----------
     spread : float
         The posterior's standard deviation, in widths √(xᵀAᵢ⁻¹x); from 1e-10 to 1e100.
-    diagonal : bool
-        Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
-    regularization : float
-        λ in Aᵢ = λI + Σxxᵀ, the prior's precision; greater than 0.
-    classes, seed
-        As for every `Learner`.
+    diagonal, regularization
+        As for `LinUCB`.
 
     Notes
     -----

@@ -16,11 +16,6 @@ from onebit.spaces import Rule, space_for
 class UniformGuess(Learner):
     """Guesses every label with the same probability and never learns.
 
-    Parameters
-    ----------
-    classes, seed
-        As for every `Learner`.
-
     Notes
     -----
     Guarantee: T(K−1)/K expected mistakes in T rounds, whatever the stream, if the right label is one of the K that are

@@ -28,8 +28,7 @@ _NUMBERS = 1 << 14  # drawn together: few enough to stay in the cache
 class Weights(NamedTuple):
     """The arrays of a linear learner."""
 
-    weights: Floats
-    """One row per feature, one column per class."""
+    weights: Floats  # One row per feature, one column per class
 
 
 class LinearSpace(Space):
@@ -45,7 +44,6 @@ class LinearSpace(Space):
         self.scratch = self.new_scratch()
 
     def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
-        """Return a rule's algorithm on dense or on sparse rows."""
         functions = (_score_sparse, step_sparse) if is_sparse else (score_dense, step_dense)
         return rule_algorithm(rule or self.rule, *functions)
 
@@ -62,7 +60,6 @@ class LinearSpace(Space):
             super().run(piece, some, start + first, numbers, -(start + first), record)
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return ⟨wᵢ, x⟩ for every row and class, divided by a power of two where it overflows."""
         if not isinstance(rows, SparseRows):
             with np.errstate(over="ignore", invalid="ignore"):
                 products: Floats = rows @ self.arrays.weights
@@ -73,7 +70,6 @@ class LinearSpace(Space):
         return out
 
     def learned(self) -> dict[str, Floats]:
-        """Return the weights, one row per class."""
         return {"weights": self.arrays.weights.T.copy()}
 
 

@@ -21,8 +21,7 @@ class Numbers(NamedTuple):
     """The settings of a rule in a space."""
 
     rule: Any
-    kernel: Any
-    """The kernel's parameters."""
+    kernel: Any  # The kernel's parameters
 
 
 class Rule(NamedTuple):
@@ -95,7 +94,6 @@ class Space(State):
         """Return the algorithm of a rule in this space, of its own by default, for dense or for sparse rows."""
 
     def learns_from_logs(self) -> bool:
-        """Return whether the rule can learn from rounds that others played."""
         return self.rule.learn_logged is not None
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:

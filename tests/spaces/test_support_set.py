@@ -11,8 +11,8 @@ from onebit.checks.problems import fresh, guesses_of, noisy_problem, snapshot
 from onebit.inputs import Floats
 from onebit.kernels import Gaussian, Kernel, Linear, Multinomial, Polynomial, Rational, Series
 from onebit.learners.uniform_guess import RULE
-from onebit.spaces import SupportSet, blocks
-from onebit.spaces.blocks import Screen
+from onebit.spaces import SupportSet, support_set
+from onebit.spaces.screen import Screen
 
 
 def scores_of(space: SupportSet, row: Floats) -> Floats:
@@ -62,7 +62,7 @@ def test_the_size_of_a_block_changes_nothing(monkeypatch: pytest.MonkeyPatch, ro
     problem = noisy_problem(500, n_features=30)
     learner = onebit.BanditPerceptron(Rational(), update="authors")
     expected, known = guesses_of(learner, problem.X, problem.y, engine="rounds"), snapshot(learner)
-    monkeypatch.setattr(blocks, "_ROWS", rows_at_once)
+    monkeypatch.setattr(support_set, "_ROWS", rows_at_once)
     assert np.array_equal(guesses_of(fresh(learner), problem.X, problem.y), expected)
     learner.fit(problem.X, problem.y)
     assert snapshot(learner) == known
@@ -72,7 +72,7 @@ def test_rows_in_doubt_are_scored_exactly(monkeypatch: pytest.MonkeyPatch) -> No
     """With margins made huge every row is in doubt, and the game is still the same."""
     X, y = onebit.streams.paper_weak(1500, seed=2)
     expected = guesses_of(onebit.BanditPerceptron(Rational()), X, y)
-    monkeypatch.setattr(blocks, "_ROUNDING", 1e6)
+    monkeypatch.setattr(support_set, "_ROUNDING", 1e6)
     assert np.array_equal(guesses_of(onebit.BanditPerceptron(Rational()), X, y), expected)
 
 
@@ -84,7 +84,7 @@ def test_margins_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Rational, "series", lambda self, n_features: coarse)
     assert np.array_equal(guesses_of(onebit.BanditPerceptron(Rational()), X, y), expected)
     monkeypatch.setattr(Screen, "error", lambda self, radius, rounding: 0.0)
-    monkeypatch.setattr(blocks, "_ROUNDING", 0.0)
+    monkeypatch.setattr(support_set, "_ROUNDING", 0.0)
     assert not np.array_equal(guesses_of(onebit.BanditPerceptron(Rational()), X, y), expected)
 
 
