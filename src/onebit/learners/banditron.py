@@ -6,10 +6,9 @@ from typing import Any, ClassVar, Self
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.loop import highest
-from onebit.engine.randomness import Draw
 from onebit.engine.state import Scratch, State
 from onebit.game import Answer
-from onebit.inputs import Floats, check_number
+from onebit.inputs import check_number
 from onebit.kernels import Polynomial
 from onebit.learners.base import Learner
 from onebit.learners.exploring import chance_of, mostly_highest, n_allowed, write_chances
@@ -65,16 +64,6 @@ class Banditron(Learner):
 
 
 @jit_inline
-def _guess(scores: Floats, draw: Draw, settings: Any) -> tuple[int, bool]:
-    return mostly_highest(scores, draw, settings[0])
-
-
-@jit_inline
-def _probabilities(scores: Floats, settings: Any, out: Floats) -> None:
-    write_chances(scores, settings[0], out)
-
-
-@jit_inline
 def _learn(answer: Answer, scratch: Scratch, settings: Any) -> bool:
     scores, gains, label = scratch.scores, scratch.gains, answer.label
     greedy = highest(scores) if answer.explored else label  # an unexplored guess was the greedy one
@@ -97,5 +86,5 @@ def _learn_logged(answer: Answer, scratch: Scratch, settings: Any) -> bool:
 
 
 RULE = Rule(
-    f"{__name__}:RULE", _guess, _probabilities, _learn, _learn_logged, divides_by_chances=True, always_draws=True
+    f"{__name__}:RULE", mostly_highest, write_chances, _learn, _learn_logged, divides_by_chances=True, always_draws=True
 )

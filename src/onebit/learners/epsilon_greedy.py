@@ -4,18 +4,15 @@ from dataclasses import dataclass
 
 from onebit.engine.state import State
 from onebit.inputs import check_number
-from onebit.learners.regression import (
-    RegressionLearner,
-    RegressionState,
-)
+from onebit.learners.regression import RegressionLearner, RegressionState
 
 
 @dataclass(eq=False, repr=False)
 class EpsilonGreedy(RegressionLearner):
     """Guesses the label that a regression predicts to be most likely right, and now and then any label.
 
-    Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed. That "right" proves the other
-    labels wrong is not used. There is no intercept: give rows a column of ones.
+    Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed. There is no intercept: give
+    rows a column of ones.
 
     Parameters
     ----------

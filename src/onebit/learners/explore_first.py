@@ -8,20 +8,14 @@ from onebit.engine.jit import jit_inline
 from onebit.engine.state import State
 from onebit.inputs import check_integer
 from onebit.learners.exploring import write_chances
-from onebit.learners.regression import (
-    RegressionLearner,
-    RegressionState,
-    Scratch,
-    Settings,
-)
+from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings
 
 
 @dataclass(eq=False, repr=False)
 class ExploreFirst(RegressionLearner):
     """Draws labels uniformly for the first `n_first` answers, then guesses the label with the highest prediction.
 
-    It goes on learning after that. Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed.
-    That "right" proves the other labels wrong is not used. There is no intercept: give rows a column of ones.
+    It goes on learning after that, as `EpsilonGreedy` does.
 
     Parameters
     ----------
@@ -66,7 +60,8 @@ class ExploreFirst(RegressionLearner):
 
 @jit_inline
 def _uniform_at_first(scratch: Scratch, settings: Settings) -> None:
-    write_chances(scratch.scores, 1.0 if scratch.answers[0] < settings.own[0] else 0.0, scratch.propensities)
+    rate = 1.0 if scratch.answers[0] < settings.own[0] else 0.0
+    write_chances(scratch.scores, (rate,), scratch.propensities)
 
 
 class _State(RegressionState):

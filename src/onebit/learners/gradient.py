@@ -35,7 +35,7 @@ LN2 = math.log(2.0)
 class Weights(NamedTuple):
     """What was learned."""
 
-    weights: Floats  # One row per feature, one column per class
+    weights: Floats  # one row per feature, one column per class
     sums: Floats
 
 
@@ -43,8 +43,8 @@ class Scratch(NamedTuple):
     """What is known about one round."""
 
     scores: Floats
-    soft: Floats  # Their softmax
-    gains: Floats  # How much of x each class gains
+    soft: Floats  # their softmax
+    gains: Floats  # how much of x each class gains
     propensities: Floats
     known: Floats
 

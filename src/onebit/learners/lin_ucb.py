@@ -13,8 +13,9 @@ class LinUCB(RegressionLearner):
     """Guesses the label whose probability to be right may be the highest: ridge regression plus a confidence width.
 
     Class i regresses 1 for right and 0 for wrong on the features of the rounds in which it was guessed. The guess is
-    the label with the highest wᵢ·x + `alpha`·√(xᵀAᵢ⁻¹x), the first of equals; nothing is drawn. That "right" proves the
-    other labels wrong is not used, as in the paper. There is no intercept: give rows a column of ones.
+    the label with the highest wᵢ·x + `alpha`·√(xᵀAᵢ⁻¹x), the first of equals; nothing is drawn. There is no intercept:
+    give rows a column of ones. That "right" proves the other labels wrong is not used, as in the paper, nor is it by
+    the other learners on regressions.
 
     Parameters
     ----------

@@ -117,12 +117,12 @@ def _score(state: _Counts, X: Floats, t: int, scratch: Scratch, _settings: _Sett
 
 @jit_inline
 def _choose(scratch: Scratch, draw: Draw, settings: _Settings) -> tuple[int, bool]:
-    return mostly_highest(scratch.scores, draw, settings.exploration)
+    return mostly_highest(scratch.scores, draw, settings)
 
 
 @jit_inline
 def _probabilities(scratch: Scratch, settings: _Settings) -> None:
-    write_chances(scratch.scores, settings.exploration, scratch.propensities)
+    write_chances(scratch.scores, settings, scratch.propensities)
 
 
 @jit_inline

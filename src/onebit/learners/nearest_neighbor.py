@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from onebit.bounds import BOUNDS, Claim, is_safe_reach
-from onebit.engine.jit import jit, jit_inline
-from onebit.engine.lengths import to_unit, unit_of
+from onebit.engine.jit import jit_inline
+from onebit.engine.lengths import row_lengths, unit_of
 from onebit.engine.loop import FULL, READY, UNSCORED, Algorithm
 from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.engine.state import State, check_stored, unlocked
@@ -147,8 +147,10 @@ class _Remembered(State):
         self.arrays = self.enlarged({"example": 2 * len(self.arrays.labels)})
 
     def score_rows(self, rows: Rows) -> Floats:
-        out = np.full((rows.shape[0], self.n_classes), -np.inf)
-        _nearness(self.arrays, unlocked(dense(rows)), np.empty(rows.shape[1]), out)
+        # Minus the distance to each class's nearest example; −∞ for a class without one.
+        ready, out = dense(rows), np.full((rows.shape[0], self.n_classes), -np.inf)
+        for point, label in zip(self.arrays.points, self.arrays.labels[: self.arrays.size[0]], strict=False):
+            out[:, label] = np.maximum(out[:, label], -row_lengths(ready - point))
         return out
 
     def filled(self) -> dict[str, int]:
@@ -165,15 +167,6 @@ class _Remembered(State):
 
 
 @jit_inline
-def _square_distance(points: Floats, s: int, rows: Floats, t: int, scale: float) -> float:
-    total = 0.0
-    for j in range(rows.shape[1]):
-        difference = (rows[t, j] - points[s, j]) * scale
-        total += difference * difference
-    return total
-
-
-@jit_inline
 def _score(state: _Neighbors, X: Floats, t: int, scratch: _Scratch, settings: _Settings) -> int:
     size, best, total = state.size[0], math.inf, 0.0
     if size == state.labels.shape[0]:
@@ -185,7 +178,10 @@ def _score(state: _Neighbors, X: Floats, t: int, scratch: _Scratch, settings: _S
         return UNSCORED
     scratch.near[0] = -1
     for s in range(size):
-        distance = _square_distance(state.points, s, X, t, settings.scale)
+        distance = 0.0
+        for j in range(X.shape[1]):
+            difference = (X[t, j] - state.points[s, j]) * settings.scale
+            distance += difference * difference
         # Strictly nearer: of equals the first stored one wins.
         if distance <= settings.radius_squared and distance < best:
             scratch.near[0], best = state.labels[s], distance
@@ -222,14 +218,3 @@ def _update(state: _Neighbors, X: Floats, t: int, scratch: _Scratch, answer: Ans
 
 
 _ALGORITHM = Algorithm(_score, _choose, _probabilities, _update)
-
-
-@jit
-def _nearness(state: _Neighbors, rows: Floats, differences: Floats, out: Floats) -> None:
-    for t in range(rows.shape[0]):
-        for s in range(state.size[0]):
-            label = state.labels[s]
-            for j in range(rows.shape[1]):
-                differences[j] = rows[t, j] - state.points[s, j]
-            unit, square = to_unit(differences, rows.shape[1])
-            out[t, label] = max(out[t, label], -math.sqrt(square) * unit)

@@ -21,13 +21,8 @@ class PNewtron(SecondOrderLearner):
     With p the softmax of α·Wx and q = (1 − exploration)·p + exploration/K the propensities, a right guess y gives the
     gradient G = (1 − p_y)/q_y · (1/K − e_y) ⊗ x with κ = q_y, a wrong one G = p_y/q_y · (e_y − 1/K) ⊗ x with κ = 1. On
     average G is (p − e) ⊗ x with e for the right label: the gradient of the logistic loss of α·Wx, divided by α. The
-    weights minimise the sum of G·(W − Wₜ) + ½κβ(G·(W − Wₜ))² over all rounds and ‖W‖²/(2D), within the ball ‖W‖ ≤ D:
-    where the free minimum lies outside, they are its nearest point in the norm of the matrix, found by one equation in
-    one unknown. Sparse rows are made dense one by one.
-
-    With ‖W‖²/(2D) a first gradient of length 1 leads just to the ball's edge. α, β and D are the published ones by
-    default; the default of `exploration` was chosen here, and so was the diagonal form: the same formulas, with the
-    diagonal of the matrix for it.
+    weights minimise the sum of G·(W − Wₜ) + ½κβ(G·(W − Wₜ))² over all rounds and ‖W‖²/(2D), within the ball ‖W‖ ≤ D.
+    α, β and D are the published ones by default; the default of `exploration` was chosen here.
 
     Parameters
     ----------
@@ -40,8 +35,7 @@ class PNewtron(SecondOrderLearner):
     radius : float
         D: the largest norm of the weights, all classes together; from 1e-15 to 1e15.
     diagonal : bool
-        Whether only the diagonal of the matrix is kept. Then a round takes O(Kd); the whole matrix takes O((Kd)²), and
-        is refused if it does not fit in memory.
+        Whether only the diagonal of the matrix is kept, in the same formulas: O(Kd) for a round instead of O((Kd)²).
 
     Notes
     -----

@@ -7,13 +7,7 @@ from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
 from onebit.engine.state import State
 from onebit.inputs import check_choice, check_number
-from onebit.learners.regression import (
-    RegressionLearner,
-    RegressionState,
-    Scratch,
-    Settings,
-    clipped,
-)
+from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings, clipped
 
 
 @dataclass(eq=False, repr=False)
@@ -23,9 +17,8 @@ class RegCB(RegressionLearner):
     Class i regresses its cost, 1 for wrong and 0 for right, on the rounds in which it was guessed. A regression is
     plausible if its penalised squared error exceeds the least by at most β = `mellowness`·log(Kt), after t − 1 answers.
     "optimistic" guesses the label whose lowest plausible cost is lowest, uniformly among equals; "elimination" guesses
-    uniformly among the labels that may be best: whose lowest plausible cost is at most the lowest highest one. That
-    "right" proves the other labels wrong is not used, as in the paper. There is no intercept: rows need a column of
-    ones, or no regression can predict that a label is wrong nearly everywhere.
+    uniformly among the labels that may be best: whose lowest plausible cost is at most the lowest highest one. There is
+    no intercept: rows need a column of ones.
 
     Parameters
     ----------

@@ -46,20 +46,20 @@ class Regressions(NamedTuple):
     grams: Floats  # Aᵢ, or its diagonal, or the summed squares of the gradients (K × d × d, or K × d × 1)
     inverses: Floats  # Aᵢ⁻¹ (as `grams`)
     responses: Floats  # bᵢ (K × d)
-    steps: Integers  # Steps of each class since it was factorised
-    answers: Integers  # The number of answers so far; one entry
+    steps: Integers  # steps of each class since it was factorised
+    answers: Integers  # the number of answers so far; one entry
 
 
 class Scratch(NamedTuple):
     """What is known about one round."""
 
-    scores: Floats  # The prediction of each class's regression; higher is better
-    projected: Floats  # The same, projected to [low, high]
+    scores: Floats  # the prediction of each class's regression; higher is better
+    projected: Floats  # the same, projected to [low, high]
     widths: Floats  # √(xᵀAᵢ⁻¹x); 0 where it is not needed
     square: Floats  # ‖x‖², the only entry
-    answers: Integers  # The number of answers so far; one entry
-    image: Floats  # Work space: one number per feature
-    below: Floats  # Work space: one number per class
+    answers: Integers  # the number of answers so far; one entry
+    image: Floats  # work space: one number per feature
+    below: Floats  # work space: one number per class
     propensities: Floats
 
 
@@ -69,16 +69,16 @@ class Settings(NamedTuple):
     own: Any  # A tuple: what the learner's way to explore needs
     kind: int
     regularization: float  # λ
-    right: float  # The target of a right guess
+    right: float  # the target of a right guess
     wrong: float
-    low: float  # Predictions are projected to [low, high]
+    low: float  # predictions are projected to [low, high]
     high: float
-    learning_rate: float  # Of the logistic form
+    learning_rate: float  # of the logistic form
     drops_products: bool
     """Whether the diagonal form drops products of different features altogether, as Confidit's does."""
-    has_widths: bool  # Whether `score` computes widths, its most expensive part in the full form
-    most_square: float  # The largest ‖x‖² that is accepted
-    full_information: bool  # Whether the feedback is the label: then every class learns from every round
+    has_widths: bool  # whether `score` computes widths, its most expensive part in the full form
+    most_square: float  # the largest ‖x‖² that is accepted
+    full_information: bool  # whether the feedback is the label: then every class learns from every round
 
 
 class RegressionLearner(Learner):
@@ -91,7 +91,7 @@ class RegressionLearner(Learner):
 
 @jit_inline
 def _mostly_highest(scratch: Scratch, settings: Settings) -> None:
-    write_chances(scratch.scores, settings.own[0], scratch.propensities)
+    write_chances(scratch.scores, settings.own, scratch.propensities)
 
 
 class RegressionState(State):
@@ -235,7 +235,7 @@ def _update(state: Regressions, X: Floats, t: int, scratch: Scratch, answer: Ans
 
 
 @jit_inline
-def drawn_label(propensities: Floats, number: float) -> int:
+def _drawn_label(propensities: Floats, number: float) -> int:
     """Draw a label by its propensity from a uniform number in [0, 1)."""
     total, last = 0.0, 0
     for i in range(propensities.shape[0]):
@@ -256,7 +256,7 @@ def _algorithm(write_propensities: Any, draw_label: Any, full_information: bool)
 
     def draw_by_propensity(scratch: Scratch, draw: Draw, settings: Settings) -> int:
         write(scratch, settings)
-        return drawn_label(scratch.propensities, uniform(draw))
+        return _drawn_label(scratch.propensities, uniform(draw))
 
     chosen = jit_inline(draw_by_propensity) if draw_label is None else draw_label
 
@@ -407,10 +407,7 @@ def _factorise(state: Regressions, label: int, scratch: Floats, regularization: 
     while not _invert(state, label, scratch, regularization, noise) and noise < 1.0:
         noise *= 100.0
     for i in range(scratch.shape[0]):
-        total = 0.0
-        for j in range(scratch.shape[0]):
-            total += state.inverses[label, i, j] * state.responses[label, j]
-        state.weights[label, i] = total
+        state.weights[label, i] = _product(state.inverses[label, i], state.responses[label])
     state.steps[label] = 0
 
 

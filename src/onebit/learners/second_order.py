@@ -52,10 +52,10 @@ _COPIES = 6  # A and its inverse, both again in a bookmark, and the work space o
 class Settings(NamedTuple):
     """The numbers that the compiled functions need."""
 
-    own: Any  # Those of the learner's functions
+    own: Any  # those of the learner's functions
     floor: float
     radius: float
-    least_chance: float  # The smallest propensity of a label, times the number of classes
+    least_chance: float  # the smallest propensity of a label, times the number of classes
 
 
 class Scratch(NamedTuple):
@@ -73,9 +73,9 @@ class Diagonal(NamedTuple):
 
     weights: Floats
     target: Floats  # θ: without a ball the weights are A⁻¹θ
-    matrix: Floats  # The diagonal of A
+    matrix: Floats  # the diagonal of A
     tallies: Floats
-    worn: Integers  # Always 0: a diagonal needs no inverse
+    worn: Integers  # always 0: a diagonal needs no inverse
 
 
 class Full(NamedTuple):
@@ -83,11 +83,11 @@ class Full(NamedTuple):
 
     weights: Floats
     target: Floats  # θ
-    center: Floats  # The inverse times θ: the weights, where there is no ball
+    center: Floats  # the inverse times θ: the weights, where there is no ball
     matrix: Floats  # A
     inverse: Floats  # (A + λ₀I)⁻¹; λ₀ is 0 where there is no ball
     tallies: Floats
-    worn: Integers  # Steps since the inverse was computed
+    worn: Integers  # steps since the inverse was computed
 
 
 class SecondOrderLearner(Learner):

@@ -8,13 +8,7 @@ from onebit.engine.lengths import MOST
 from onebit.engine.loop import highest
 from onebit.engine.state import State
 from onebit.inputs import check_number
-from onebit.learners.regression import (
-    RegressionLearner,
-    RegressionState,
-    Scratch,
-    Settings,
-    clipped,
-)
+from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings, clipped
 
 
 @dataclass(eq=False, repr=False)
@@ -22,10 +16,9 @@ class SquareCB(RegressionLearner):
     """Guesses each label with a probability that falls with the gap between its predicted cost and the lowest one.
 
     Class i regresses its cost, 1 for wrong and 0 for right, on the rounds in which it was guessed; fᵢ is the
-    prediction, projected to [0, 1]. The label with the lowest cost is the best; any other one has the propensity 1/(K +
-    γ(fᵢ − f_best)), and the best has the rest. γ is `gamma_scale`·√t after t − 1 answers. That "right" proves the other
-    labels wrong is not used, as in the paper. There is no intercept: rows need a column of ones, or no regression can
-    predict that a label is wrong nearly everywhere.
+    prediction, projected to [0, 1]. Any label but the one with the lowest cost has the propensity 1/(K + γ(fᵢ −
+    f_best)), and that one has the rest. γ is `gamma_scale`·√t after t − 1 answers. There is no intercept: rows need a
+    column of ones, or no regression can predict that a label is wrong nearly everywhere.
 
     Parameters
     ----------

@@ -8,17 +8,11 @@ import numpy as np
 from onebit.engine.jit import jit_inline, jit_no_refcount
 from onebit.engine.lengths import MOST
 from onebit.engine.loop import highest
-from onebit.engine.randomness import LEARNER, Draw, philox, to_unit, uniform
+from onebit.engine.randomness import LEARNER, Draw, philox, to_unit
 from onebit.engine.state import State
 from onebit.inputs import Floats, check_number
 from onebit.learners.exploring import write_chances
-from onebit.learners.regression import (
-    RegressionLearner,
-    RegressionState,
-    Scratch,
-    Settings,
-    drawn_label,
-)
+from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings
 
 
 @dataclass(eq=False, repr=False)
@@ -26,11 +20,9 @@ class ThompsonSampling(RegressionLearner):
     """Draws every class's weights from its posterior, and guesses the label that they predict to be best.
 
     Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed; its posterior is normal with
-    mean wᵢ and covariance `spread`²·Aᵢ⁻¹. Only the predictions ⟨wᵢ, x⟩ matter, which are independent and normal, so K
-    normal numbers are drawn, from the round's own random words. `probabilities` are the probabilities that each is the
-    largest, by quadrature to twelve digits; for ten labels that takes ten times as long as a round, so streams, which
-    only draw, skip it. That "right" proves the other labels wrong is not used. There is no intercept: give rows a
-    column of ones.
+    mean wᵢ and covariance `spread`²·Aᵢ⁻¹. Only the predictions ⟨wᵢ, x⟩ matter, so K normal numbers are drawn.
+    `probabilities` are the probabilities that each is the largest, by quadrature to twelve digits; streams, which only
+    draw, skip it. There is no intercept: give rows a column of ones.
 
     Parameters
     ----------
@@ -181,7 +173,7 @@ def _winning(scratch: Scratch, settings: Settings) -> None:
     if _is_uncertain(scratch):
         winning_chances(scratch.scores, scratch.widths, settings.own[0], scratch.below, scratch.propensities)
     else:
-        write_chances(scratch.scores, 0.0, scratch.propensities)
+        write_chances(scratch.scores, (0.0,), scratch.propensities)
 
 
 @jit_no_refcount
@@ -189,8 +181,7 @@ def _draw(scratch: Scratch, draw: Draw, settings: Settings) -> int:
     # Quadrature would take most of the time of a round.
     if _is_uncertain(scratch):
         return drawn_winner(scratch.scores, scratch.widths, settings.own[0], draw)
-    write_chances(scratch.scores, 0.0, scratch.propensities)
-    return drawn_label(scratch.propensities, uniform(draw))
+    return highest(scratch.scores)
 
 
 class _State(RegressionState):

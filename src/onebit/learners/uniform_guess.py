@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onebit.engine.jit import jit_inline
-from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.engine.state import Scratch, State
 from onebit.game import Answer
 from onebit.inputs import Floats
 from onebit.learners.base import Learner
+from onebit.learners.exploring import mostly_highest, write_chances
 from onebit.spaces import Rule, space_for
 
 
@@ -33,7 +33,7 @@ class UniformGuess(Learner):
 
     def _new_state(self) -> State:
         # It has a state nevertheless, so that features are checked as in other learners.
-        return space_for(None, RULE, (), self.n_features_in_, len(self.classes_))
+        return space_for(None, RULE, (1.0,), self.n_features_in_, len(self.classes_))
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the same probability for every class: the baseline of a log loss."""
@@ -44,18 +44,8 @@ class UniformGuess(Learner):
 
 
 @jit_inline
-def _guess(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
-    return uniform_label(uniform(draw), scores.shape[0]), True
-
-
-@jit_inline
-def _probabilities(scores: Floats, _settings: Any, out: Floats) -> None:
-    out[:] = 1.0 / scores.shape[0]
-
-
-@jit_inline
 def _learn(_answer: Answer, _scratch: Scratch, _settings: Any) -> bool:
     return False
 
 
-RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn, _learn)
+RULE = Rule(f"{__name__}:RULE", mostly_highest, write_chances, _learn, _learn)

@@ -28,7 +28,7 @@ _NUMBERS = 1 << 14  # drawn together: few enough to stay in the cache
 class Weights(NamedTuple):
     """The arrays of a linear learner."""
 
-    weights: Floats  # One row per feature, one column per class
+    weights: Floats  # one row per feature, one column per class
 
 
 class LinearSpace(Space):

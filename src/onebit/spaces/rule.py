@@ -21,7 +21,7 @@ class Numbers(NamedTuple):
     """The settings of a rule in a space."""
 
     rule: Any
-    kernel: Any  # The kernel's parameters
+    kernel: Any  # the kernel's parameters
 
 
 class Rule(NamedTuple):
@@ -68,10 +68,7 @@ class Rule(NamedTuple):
         except (ImportError, AttributeError, ValueError):
             found = None
         if found != self:
-            raise ValueError(
-                f"this rule cannot be saved: at home={self.home!r} there is none, or another one. Give it as home the "
-                '"package.module:NAME" where it lives'
-            )
+            raise ValueError(f'this rule cannot be saved: home={self.home!r} must be the "package.module:NAME" of it')
         return find_rule, (self.home,)
 
     def __deepcopy__(self, _memo: Any) -> "Rule":

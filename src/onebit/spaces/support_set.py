@@ -44,11 +44,11 @@ class Examples(NamedTuple):
     """The arrays of a kernel learner; rows from `size` on are spare capacity."""
 
     points: Floats
-    squares: Floats  # Squared lengths
-    coefficients: Floats  # One column per class
+    squares: Floats  # squared lengths
+    coefficients: Floats  # one column per class
     totals: Floats  # Σₛ |coefficients[s, i]| for every class i: the scale of rounding errors
-    radius: Floats  # The length of the longest example; one entry
-    size: Integers  # The number of examples; one entry
+    radius: Floats  # the length of the longest example; one entry
+    size: Integers  # the number of examples; one entry
 
 
 class SupportSet(Space):
@@ -230,8 +230,8 @@ class BlockScores(NamedTuple):
     """The scores of a block's rows, and how far off they may be."""
 
     scores: Floats
-    margins: Floats  # The error bound of each class's score
-    exact: Integers  # The row whose scores are exact, −1 if none is; one entry
+    margins: Floats  # the error bound of each class's score
+    exact: Integers  # the row whose scores are exact, −1 if none is; one entry
 
 
 class Block:
