@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from onebit.engine.jit import jit_inline, jit_internal
-from onebit.engine.state import LARGEST_SQUARE, State
+from onebit.engine.state import LARGEST_SQUARE
 from onebit.game import Answer
 from onebit.inputs import check_integer, check_number
 from onebit.learners.base import Learner
@@ -51,7 +51,7 @@ class AdaptiveSurrogate(Learner):
     norm_bound: float = 5.0
     horizon: int | None = None
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> GradientState:
         bound = check_number("norm_bound", self.norm_bound, at_least=1e-30, at_most=1e100)
         rounds = 0 if self.horizon is None else check_integer("horizon", self.horizon, low=1, high=2**53)
         return _State(_Settings(float(rounds), bound), self.n_features_in_, len(self.classes_))

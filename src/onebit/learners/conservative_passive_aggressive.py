@@ -5,7 +5,6 @@ from typing import Any
 
 from onebit.engine.jit import jit_internal
 from onebit.engine.loop import clear
-from onebit.engine.state import State
 from onebit.game import Answer
 from onebit.learners.base import Learner
 from onebit.learners.gradient import (
@@ -54,7 +53,7 @@ class ConservativePassiveAggressive(Learner):
 
     C: float = 1.0
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> GradientState:
         return _State(passive_aggressive_settings(self.C), self.n_features_in_, len(self.classes_))
 
 

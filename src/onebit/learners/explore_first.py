@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from onebit.engine.jit import jit_inline
-from onebit.engine.state import State
 from onebit.inputs import check_integer
 from onebit.learners.exploring import write_chances
 from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings
@@ -49,7 +48,7 @@ class ExploreFirst(RegressionLearner):
     regularization: float = 1.0
     learning_rate: float = 0.5
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> RegressionState:
         n_first = check_integer("n_first", self.n_first, low=0, high=2**53)
         return _State(self, (float(n_first),))
 

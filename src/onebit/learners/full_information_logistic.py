@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from onebit.engine.jit import jit_inline, jit_internal
-from onebit.engine.state import LARGEST_SQUARE, State
+from onebit.engine.state import LARGEST_SQUARE
 from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.base import Learner
@@ -47,7 +47,7 @@ class FullInformationLogistic(Learner):
 
     norm_bound: float = 5.0
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> GradientState:
         bound = check_number("norm_bound", self.norm_bound, at_least=1e-30, at_most=1e100)
         return _State(_Settings(bound), self.n_features_in_, len(self.classes_))
 

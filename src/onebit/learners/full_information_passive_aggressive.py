@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 from onebit.bounds import BOUNDS, Claim
 from onebit.engine.jit import jit_internal
 from onebit.engine.loop import clear
-from onebit.engine.state import State
 from onebit.game import Answer
 from onebit.learners.base import Learner
 from onebit.learners.gradient import (
@@ -58,7 +57,7 @@ class FullInformationPassiveAggressive(Learner):
 
     C: float = 1.0
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> GradientState:
         return _State(passive_aggressive_settings(self.C), self.n_features_in_, len(self.classes_))
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from onebit.engine.jit import jit_inline, jit_internal
-from onebit.engine.state import LARGEST_SQUARE, State
+from onebit.engine.state import LARGEST_SQUARE
 from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.base import Learner
@@ -61,7 +61,7 @@ class Gaptron(Learner):
     learning_rate: float | None = None
     longest: float | None = None
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> GradientState:
         least = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         rate, longest = self.learning_rate, self.longest
         rate = 0.0 if rate is None else check_number("learning_rate", rate, above=0.0, at_most=1e30)

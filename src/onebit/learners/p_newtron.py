@@ -7,7 +7,6 @@ from typing import Self
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import State
 from onebit.game import Answer
 from onebit.inputs import Floats, check_number
 from onebit.learners.exploring import n_allowed
@@ -63,7 +62,7 @@ class PNewtron(SecondOrderLearner):
     _: KW_ONLY
     diagonal: bool = False
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> SecondOrderState:
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         sharpness = check_number("sharpness", self.sharpness, above=0.0, at_most=1e6)
         curvature = check_number("curvature", self.curvature, above=1e-31, at_most=1e30)

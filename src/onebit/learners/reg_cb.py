@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
-from onebit.engine.state import State
 from onebit.inputs import check_choice, check_number
 from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings, clipped
 
@@ -58,7 +57,7 @@ class RegCB(RegressionLearner):
     diagonal: bool = False
     regularization: float = 1.0
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> RegressionState:
         mellowness = check_number("mellowness", self.mellowness, at_least=0.0, at_most=MOST)
         variant = check_choice("variant", self.variant, ("optimistic", "elimination"))
         # Minus the costs, so that higher scores are better.

@@ -8,7 +8,6 @@ from typing import Any, Self
 from onebit.engine.jit import jit_inline
 from onebit.engine.loop import clear, highest
 from onebit.engine.randomness import Draw
-from onebit.engine.state import State
 from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.exploring import chance_of, mostly_highest, n_allowed, write_chances
@@ -57,7 +56,7 @@ class SOBA(SecondOrderLearner):
     _: KW_ONLY
     diagonal: bool = False
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> SecondOrderState:
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         floor = check_number("regularization", self.regularization, above=1e-31, at_most=1e30)
         return _State(self, self.diagonal, Settings((exploration,), floor, math.inf, exploration))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
 from onebit.engine.loop import highest
-from onebit.engine.state import State
 from onebit.inputs import check_number
 from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings, clipped
 
@@ -51,7 +50,7 @@ class SquareCB(RegressionLearner):
     diagonal: bool = False
     regularization: float = 1.0
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> RegressionState:
         scale = check_number("gamma_scale", self.gamma_scale, above=0.0, at_most=MOST)
         # Minus the costs, so that higher scores are better.
         return _State(self, (scale,), right=0.0, wrong=-1.0)

@@ -9,7 +9,6 @@ from onebit.engine.jit import jit_inline, jit_no_refcount
 from onebit.engine.lengths import MOST
 from onebit.engine.loop import highest
 from onebit.engine.randomness import LEARNER, Draw, philox, to_unit
-from onebit.engine.state import State
 from onebit.inputs import Floats, check_number
 from onebit.learners.exploring import write_chances
 from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings
@@ -55,7 +54,7 @@ class ThompsonSampling(RegressionLearner):
     diagonal: bool = False
     regularization: float = 1.0
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> RegressionState:
         spread = check_number("spread", self.spread, at_least=1e-10, at_most=MOST)
         return _State(self, (spread,))
 
