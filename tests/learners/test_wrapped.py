@@ -153,7 +153,7 @@ def test_an_error_inside_the_classifier_loses_nothing() -> None:
             break
     assert failed == "out of luck"
     assert snapshot(learner) == before
-    assert len(learner._tickets.all_kept()) == 1  # type: ignore[union-attr]
+    assert len(learner._tickets._kept) == 1  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
