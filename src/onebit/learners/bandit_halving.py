@@ -68,6 +68,8 @@ class BanditHalving(Learner):
     """
 
     hypotheses: Any = 64
+    # With so few classifiers drawn at random, none need be good.
+    _poor_score: ClassVar[bool] = True
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -103,9 +105,6 @@ class BanditHalving(Learner):
     def n_restarts_(self) -> int:
         """How often no hypothesis was left, and all were restored."""
         return int(self.learned()["restarts"][0])
-
-    # With so few classifiers drawn at random, none need be good.
-    _poor_score: ClassVar[bool] = True
 
 
 class _Hypotheses(NamedTuple):

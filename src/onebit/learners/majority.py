@@ -56,14 +56,13 @@ class Majority(Learner):
     """
 
     exploration: float = 0.05
+    _poor_score: ClassVar[bool] = True  # it ignores the features
 
     def _new_state(self) -> State:
         rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
         return _Shares(_Settings(rate), self.n_features_in_, len(self.classes_))
 
     tried_, right_ = LearnedArray(), LearnedArray()
-
-    _poor_score: ClassVar[bool] = True  # it ignores the features
 
 
 class _Counts(NamedTuple):

@@ -39,7 +39,7 @@ _SLACK = 1e-6  # tolerance for rounding in a bound
 _NOISE = 1e-14  # a pivot this small beside what it was before the elimination is rounding
 
 
-class Regressions(NamedTuple):
+class _Regressions(NamedTuple):
     """The state of K regressions on d features; `grams` and `inverses` end in an axis of 1 in all but the full form."""
 
     weights: Floats  # wᵢ (K × d)
@@ -101,7 +101,7 @@ class RegressionState(State):
     The settings `diagonal`, `regularization`, `scores` and `learning_rate` are checked here, if the learner has them.
     """
 
-    arrays: Regressions
+    arrays: _Regressions
     settings: Settings
     may_have_kernel = False
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -147,7 +147,7 @@ class RegressionState(State):
         except MemoryError as error:
             raise ValueError(f"diagonal must be True for {n_features} features: {error}") from error
         steps, answers = np.zeros(n_classes, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        self.arrays = Regressions(np.zeros(rows), np.zeros(squares), np.zeros(squares), np.zeros(rows), steps, answers)
+        self.arrays = _Regressions(np.zeros(rows), np.zeros(squares), np.zeros(squares), np.zeros(rows), steps, answers)
         for label in range(n_classes):
             self._start(label)
         self.scratch = self.new_scratch()
@@ -182,7 +182,7 @@ class RegressionState(State):
             return False  # it learns from labels, and this one is unknown
         return self.learn_as_played(row, label, False, correct, truth)
 
-    def check_arrays(self, arrays: Regressions) -> None:
+    def check_arrays(self, arrays: _Regressions) -> None:
         check_finite(arrays.weights, arrays.grams, arrays.inverses, arrays.responses)
         is_full = self.settings.kind == _FULL
         diagonals = np.diagonal(arrays.grams, axis1=1, axis2=2) if is_full else arrays.grams
@@ -207,7 +207,7 @@ class RegressionState(State):
 
 
 @jit_internal
-def _score(state: Regressions, X: Floats, t: int, scratch: Scratch, settings: Settings) -> int:
+def _score(state: _Regressions, X: Floats, t: int, scratch: Scratch, settings: Settings) -> int:
     x, square = X[t], 0.0
     for j in range(x.shape[0]):
         square += x[j] * x[j]
@@ -224,7 +224,7 @@ def _score(state: Regressions, X: Floats, t: int, scratch: Scratch, settings: Se
 
 
 @jit_inline
-def _update(state: Regressions, X: Floats, t: int, scratch: Scratch, answer: Answer, settings: Settings) -> bool:
+def _update(state: _Regressions, X: Floats, t: int, scratch: Scratch, answer: Answer, settings: Settings) -> bool:
     state.answers[0] += 1
     if settings.full_information:
         for i in range(scratch.scores.shape[0]):
@@ -294,7 +294,7 @@ def clipped(score: float) -> float:
 
 @jit_inline
 def _squared_width(
-    state: Regressions, label: int, x: Floats, square: float, image: Floats, settings: Settings
+    state: _Regressions, label: int, x: Floats, square: float, image: Floats, settings: Settings
 ) -> float:
     """Return xᵀA⁻¹x and write A⁻¹x to `image`; `square` is ‖x‖²."""
     inverses = state.inverses
@@ -328,7 +328,7 @@ def _product(x: Floats, other: Floats) -> float:
 
 @jit_internal
 def _absorb(
-    state: Regressions, label: int, x: Floats, square: float, correct: bool, image: Floats, settings: Settings
+    state: _Regressions, label: int, x: Floats, square: float, correct: bool, image: Floats, settings: Settings
 ) -> None:
     """Update a class's regression with one round."""
     if square == 0.0:
@@ -362,7 +362,7 @@ def _absorb(
 
 
 @jit_inline
-def _logistic_step(state: Regressions, label: int, x: Floats, score: float, target: float, settings: Settings) -> None:
+def _logistic_step(state: _Regressions, label: int, x: Floats, score: float, target: float, settings: Settings) -> None:
     power = math.exp(-abs(score))  # never overflows
     chance = 1.0 / (1.0 + power) if score >= 0.0 else power / (1.0 + power)
     for j in range(x.shape[0]):
@@ -372,14 +372,14 @@ def _logistic_step(state: Regressions, label: int, x: Floats, score: float, targ
 
 
 @jit_inline
-def _add_squares(state: Regressions, label: int, x: Floats) -> None:
+def _add_squares(state: _Regressions, label: int, x: Floats) -> None:
     for j in range(x.shape[0]):
         state.grams[label, j, 0] += x[j] * x[j]
         state.inverses[label, j, 0] = 1.0 / state.grams[label, j, 0]
 
 
 @jit_inline
-def _separate_step(state: Regressions, label: int, x: Floats, target: float, back: float, image: Floats) -> None:
+def _separate_step(state: _Regressions, label: int, x: Floats, target: float, back: float, image: Floats) -> None:
     """Set w to A_new⁻¹(A_old·w′ + target·x) with diagonal matrices; w′ is w projected."""
     for j in range(x.shape[0]):
         response = state.grams[label, j, 0] * (state.weights[label, j] + back * image[j]) + target * x[j]
@@ -388,7 +388,7 @@ def _separate_step(state: Regressions, label: int, x: Floats, target: float, bac
 
 
 @jit_inline
-def _add_products(state: Regressions, label: int, x: Floats, width: float, image: Floats) -> None:
+def _add_products(state: _Regressions, label: int, x: Floats, width: float, image: Floats) -> None:
     """Add xxᵀ to A, and take Sherman and Morrison's step with its inverse."""
     shrinkage = 1.0 / math.sqrt(1.0 + width)
     for j in range(x.shape[0]):
@@ -400,7 +400,7 @@ def _add_products(state: Regressions, label: int, x: Floats, width: float, image
 
 
 @jit_internal
-def _factorise(state: Regressions, label: int, scratch: Floats, regularization: float) -> None:
+def _factorise(state: _Regressions, label: int, scratch: Floats, regularization: float) -> None:
     """Recompute a class's A⁻¹ and A⁻¹b."""
     noise = _NOISE
     # No eigenvalue of A⁻¹ is above 1/λ: where one seems to be, it comes from a pivot of mere rounding.
@@ -412,7 +412,7 @@ def _factorise(state: Regressions, label: int, scratch: Floats, regularization: 
 
 
 @jit_internal
-def _invert(state: Regressions, label: int, scratch: Floats, least_pivot: float, noise: float) -> bool:
+def _invert(state: _Regressions, label: int, scratch: Floats, least_pivot: float, noise: float) -> bool:
     """Compute A = UᵀU, V = U⁻¹ and A⁻¹ = VVᵀ in place; return whether the result is plausible."""
     d, gram, out = scratch.shape[0], state.grams, state.inverses
     for i in range(d):

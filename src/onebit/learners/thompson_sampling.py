@@ -80,7 +80,7 @@ def _two_normals(first: int, second: int) -> tuple[float, float]:
 
 
 @jit_no_refcount
-def drawn_winner(means: Floats, deviations: Floats, scale: float, draw: Draw) -> int:
+def _drawn_winner(means: Floats, deviations: Floats, scale: float, draw: Draw) -> int:
     """Draw a normal number for each label and return the label of the largest; the first of equals."""
     best, top = 0, -math.inf
     for i in range(0, means.shape[0], 4):
@@ -101,7 +101,7 @@ def _below(z: float) -> float:
 
 
 @jit_no_refcount
-def winning_chances(means: Floats, deviations: Floats, scale: float, scratch: Floats, out: Floats) -> None:
+def _winning_chances(means: Floats, deviations: Floats, scale: float, scratch: Floats, out: Floats) -> None:
     """Write each label's probability to win; all deviations are above 0. `scratch` has one number per label."""
     n = means.shape[0]
     apart = scale * math.hypot(deviations[0], deviations[1]) if n == 2 else 0.0
@@ -170,7 +170,7 @@ def _is_uncertain(scratch: Scratch) -> bool:
 @jit_inline
 def _winning(scratch: Scratch, settings: Settings) -> None:
     if _is_uncertain(scratch):
-        winning_chances(scratch.scores, scratch.widths, settings.own[0], scratch.below, scratch.propensities)
+        _winning_chances(scratch.scores, scratch.widths, settings.own[0], scratch.below, scratch.propensities)
     else:
         write_chances(scratch.scores, (0.0,), scratch.propensities)
 
@@ -179,7 +179,7 @@ def _winning(scratch: Scratch, settings: Settings) -> None:
 def _draw(scratch: Scratch, draw: Draw, settings: Settings) -> int:
     # Quadrature would take most of the time of a round.
     if _is_uncertain(scratch):
-        return drawn_winner(scratch.scores, scratch.widths, settings.own[0], draw)
+        return _drawn_winner(scratch.scores, scratch.widths, settings.own[0], draw)
     return highest(scratch.scores)
 
 

@@ -31,6 +31,8 @@ class UniformGuess(Learner):
     Beygelzimer et al. (2019). ICML. Step 6 of Algorithm 1, on its own.
     """
 
+    _poor_score: ClassVar[bool] = True
+
     def _new_state(self) -> State:
         # It has a state nevertheless, so that features are checked as in other learners.
         return space_for(None, RULE, (1.0,), self.n_features_in_, len(self.classes_))
@@ -39,8 +41,6 @@ class UniformGuess(Learner):
         """Return the same probability for every class: the baseline of a log loss."""
         scores = self.score_classes(X)
         return np.full(scores.shape, 1.0 / scores.shape[1])
-
-    _poor_score: ClassVar[bool] = True
 
 
 @jit_inline

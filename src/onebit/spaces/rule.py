@@ -64,18 +64,18 @@ class Rule(NamedTuple):
     def __reduce__(self) -> tuple[Any, ...]:
         # Compiled functions cannot be pickled; an import path can.
         try:
-            found = find_rule(self.home)
+            found = _find_rule(self.home)
         except (ImportError, AttributeError, ValueError):
             found = None
         if found != self:
             raise ValueError(f'this rule cannot be saved: home={self.home!r} must be the "package.module:NAME" of it')
-        return find_rule, (self.home,)
+        return _find_rule, (self.home,)
 
     def __deepcopy__(self, _memo: Any) -> "Rule":
         return self  # immutable
 
 
-def find_rule(home: str) -> Any:
+def _find_rule(home: str) -> Any:
     """Return the rule at an import path."""
     module, _, name = home.partition(":")  # importing it defines the rule
     return getattr(importlib.import_module(module), name)

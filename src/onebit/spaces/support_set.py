@@ -143,7 +143,7 @@ class SupportSet(Space):
         """Play a block."""
         if self._screen is not None:
             self._screen = self._screen.fitting(self.kernel, dense(rows))
-        block = Block(self, self._screen, dense(rows), self._expects_many_updates)
+        block = _Block(self, self._screen, dense(rows), self._expects_many_updates)
         block.play(y, start, seed, first_round, record)
         self._expects_many_updates = block.n_updates > _MANY_UPDATES * len(y)
 
@@ -226,7 +226,7 @@ def _add_up(values: Floats, coefficients: Floats, out: Floats) -> None:
 # A block.
 
 
-class BlockScores(NamedTuple):
+class _BlockScores(NamedTuple):
     """The scores of a block's rows, and how far off they may be."""
 
     scores: Floats
@@ -234,7 +234,7 @@ class BlockScores(NamedTuple):
     exact: Integers  # the row whose scores are exact, −1 if none is; one entry
 
 
-class Block:
+class _Block:
     """The scores of some rows against a support set that changes meanwhile."""
 
     def __init__(self, space: SupportSet, screen: Screen | None, rows: Floats, expect_many_updates: bool) -> None:
@@ -249,7 +249,7 @@ class Block:
         else:
             scores = space.score_rows(rows)
         scores[squares < LEAST_SQUARE] = np.nan  # the products underflow: such rows are scored exactly
-        self.arrays = BlockScores(scores, np.zeros(scores.shape[1]), np.array([-1]))
+        self.arrays = _BlockScores(scores, np.zeros(scores.shape[1]), np.array([-1]))
         self._gram = self._compared(rows, rows) if expect_many_updates else None
         self._score_margins()
 
@@ -257,7 +257,7 @@ class Block:
         """Play the rows, which are a stream's rounds from `start` on; only Python can store an example."""
         algorithm = rule_algorithm(self.space.rule, _known_score, _leave_to_python, pauses=True)
         scratch, settings = self.space.scratch, Numbers(self.space.settings.rule, ())  # scores come from Python
-        loop = compile_algorithm(algorithm, BlockScores, Scratch, Numbers).loop
+        loop = compile_algorithm(algorithm, _BlockScores, Scratch, Numbers).loop
         t, why, X = 0, CHANGED, unlocked(self.rows)
         while why != READY:
             t, why = loop(self.arrays, X, y, t, start, seed, first_round, settings, scratch, record)
@@ -302,7 +302,7 @@ class Block:
 
 
 @jit_inline
-def _known_score(state: BlockScores, _X: Floats, t: int, _kernel: Any, out: Floats) -> int:
+def _known_score(state: _BlockScores, _X: Floats, t: int, _kernel: Any, out: Floats) -> int:
     """Write row t's scores, if they are exact or accurate enough."""
     for i in range(out.shape[0]):
         out[i] = state.scores[t, i]
@@ -325,7 +325,7 @@ def _is_in_doubt(scores: Floats, margins: Floats) -> bool:
 
 
 @jit_inline
-def _leave_to_python(_state: BlockScores, _X: Floats, _t: int, _gains: Floats) -> None:
+def _leave_to_python(_state: _BlockScores, _X: Floats, _t: int, _gains: Floats) -> None:
     """Do nothing: the loop pauses after a change, and `Block` stores the row."""
 
 
