@@ -11,7 +11,6 @@ A learner's file has its mathematics: a subclass of `GradientState` with two com
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -60,7 +59,7 @@ class GradientState(State):
     arrays: Weights
     may_have_kernel = False
     takes_sparse = True
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"weights": ("", "class")})
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("", "class")}
     per_class = "scores", "soft", "gains", "propensities"
 
     mix: ClassVar[Callable[..., tuple[int, float, float]]] = staticmethod(_guess_highest)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -77,7 +76,7 @@ class _Settings(NamedTuple):
 class _Shares(State):
     arrays: _Counts
     may_have_kernel = False
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"counts": ("", "class")})
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"counts": ("", "class")}
 
     def __init__(self, settings: _Settings, n_features: int, n_classes: int) -> None:
         self.settings, self.n_classes = settings, n_classes

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -110,9 +109,7 @@ class _Settings(NamedTuple):
 class _Remembered(State):
     arrays: _Neighbors
     may_have_kernel = False
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-        {"points": ("example", ""), "labels": ("example",)}
-    )
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"points": ("example", ""), "labels": ("example",)}
 
     def __init__(self, radius: float, n_features: int, n_classes: int) -> None:
         scale = 1.0 / max(unit_of(radius), 2.0**-1000)  # the reciprocal of the smallest unit overflows

@@ -16,7 +16,6 @@ propensity of each label from predictions and their widths.
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -104,11 +103,11 @@ class RegressionState(State):
     arrays: _Regressions
     settings: Settings
     may_have_kernel = False
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-        dict.fromkeys(("weights", "responses"), ("class", ""))
-        | dict.fromkeys(("grams", "inverses"), ("class", "", ""))
-        | {"steps": ("class",)}
-    )
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **dict.fromkeys(("weights", "responses"), ("class", "")),
+        **dict.fromkeys(("grams", "inverses"), ("class", "", "")),
+        "steps": ("class",),
+    }
     per_class: ClassVar[tuple[str, ...]] = "scores", "projected", "widths", "propensities"
 
     write_propensities: ClassVar[Callable[..., None]] = staticmethod(_mostly_highest)

@@ -6,7 +6,6 @@ largest float) the row is refused.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -35,7 +34,7 @@ class LinearSpace(Space):
     """One weight per class and feature: K × d numbers, whatever the number of rounds."""
 
     may_have_kernel = False
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"weights": ("", "class")})
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("", "class")}
     takes_sparse = True
 
     def __init__(self, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> None:

@@ -13,7 +13,6 @@ only compares scores with each other and with zero, so every guess is the same.
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -55,9 +54,12 @@ class SupportSet(Space):
     """Examples with a coefficient per class, and a kernel."""
 
     arrays: Examples
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-        {"points": ("example", ""), "squares": ("example",), "coefficients": ("example", "class"), "totals": ("class",)}
-    )
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "points": ("example", ""),
+        "squares": ("example",),
+        "coefficients": ("example", "class"),
+        "totals": ("class",),
+    }
     _screen: Screen | None = None
     _expects_many_updates = False
 
@@ -67,14 +69,9 @@ class SupportSet(Space):
         self.kernel, self.rule, self.n_classes = kernel, rule, n_classes
         self.settings = Numbers(settings, kernel.parameters)
         self.scores_in_python = type(kernel).value is None
-        self.arrays = Examples(
-            points=np.zeros((_FIRST_CAPACITY, n_features)),
-            squares=np.zeros(_FIRST_CAPACITY),
-            coefficients=np.zeros((_FIRST_CAPACITY, n_classes)),
-            totals=np.zeros(n_classes),
-            radius=np.zeros(1),
-            size=np.zeros(1, dtype=np.int64),
-        )
+        points, squares = np.zeros((_FIRST_CAPACITY, n_features)), np.zeros(_FIRST_CAPACITY)
+        coefficients, totals = np.zeros((_FIRST_CAPACITY, n_classes)), np.zeros(n_classes)
+        self.arrays = Examples(points, squares, coefficients, totals, np.zeros(1), np.zeros(1, dtype=np.int64))
         self.scratch = self.new_scratch()
 
     def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
