@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from onebit.engine.jit import jit
 from onebit.engine.state import unlocked
-from onebit.inputs import Floats, Integers
+from onebit.inputs import Floats, Integers, Rows, SparseRows
 from onebit.kernels import Kernel, Series
 
 _MOST_TERMS = 512  # with more terms, a few hundred examples are scored faster directly
@@ -44,28 +44,22 @@ class Screen:
         self._n_points = 0
 
     @classmethod
-    def for_kernel(
-        cls, kernel: Kernel, rows: Floats, n_classes: int, varies: npt.NDArray[np.bool_] | None = None
-    ) -> "Screen | None":
-        """Return an empty screen, or None if the kernel has no short polynomial in the features that vary.
-
-        Features that differ among `rows` vary, and those in `varies`.
-        """
-        differs = (rows != rows[0]).any(axis=0)
-        varies = differs if varies is None else differs | varies
-        n = int(np.count_nonzero(varies))
-        series = kernel.series(n)
-        if series is None or math.comb(len(series.coefficients) - 1 + n, n) > _MOST_TERMS:
+    def for_kernel(cls, kernel: Kernel, rows: Rows, n_classes: int) -> "Screen | None":
+        """Return an empty screen for a stream, or None if the kernel has no short polynomial in features that vary."""
+        n = rows.shape[1]
+        if kernel.series(n) is None:
             return None
-        return cls(series, rows[0], varies, n_classes)
-
-    def fitting(self, kernel: Kernel, rows: Floats) -> "Screen | None":
-        """Return a screen for these rows and those before: this one, unless another feature varies."""
-        fixed = ~self._varies
-        if (rows[:, fixed] == self._row[fixed]).all():
-            return self
-        varies = self._varies | (rows[0] != self._row)
-        return Screen.for_kernel(kernel, rows, self._weights.shape[1], varies)
+        if isinstance(rows, SparseRows):
+            row, varies = np.zeros(n), np.isin(np.arange(n), rows.columns)
+        else:
+            # Divided by their lengths, rows that have a feature in common have it no more, unless it is 0.
+            row = np.zeros(n) if kernel.normalize else rows[0]
+            varies = np.array([bool((rows[:, j] != row[j]).any()) for j in range(n)])
+        n_varying = int(np.count_nonzero(varies))
+        series = kernel.series(n_varying)
+        if series is None or math.comb(len(series.coefficients) - 1 + n_varying, n_varying) > _MOST_TERMS:
+            return None
+        return cls(series, row, varies, n_classes)
 
     def catch_up(self, points: Floats, coefficients: Floats) -> None:
         """Add the examples that were stored since the last call."""

@@ -21,12 +21,11 @@ from onebit.engine.jit import jit, jit_inline
 from onebit.engine.lengths import LEAST_SQUARE
 from onebit.engine.loop import CHANGED, FULL, READY, UNSCORED, Algorithm, Record, compile_algorithm, ready_if_finite
 from onebit.engine.state import Scratch, check_stored, unlocked, unscored_error
-from onebit.inputs import ENTRIES_AT_ONCE, Floats, Integers, Rows, check_finite, dense, take
+from onebit.inputs import ENTRIES_AT_ONCE, Floats, Integers, Rows, check_finite, dense
 from onebit.kernels import Kernel, Value, is_lost
 from onebit.spaces.rule import Numbers, Rule, Space, rule_algorithm
 from onebit.spaces.screen import Screen
 
-_FIRST_ROWS = 256  # rows that show which features vary; others may show later
 _FIRST_CAPACITY = 16  # doubled when full: a copy per doubling, none per round
 # A block must be long enough for a fast product and short enough that few of its rows are changed by its own updates.
 _ROWS = 256
@@ -125,8 +124,7 @@ class SupportSet(Space):
         _store_one(self.arrays, unlocked(row), gains)
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
-        some = self.prepare(take(X, 0, _FIRST_ROWS))
-        self._screen = Screen.for_kernel(self.kernel, some, self.n_classes)
+        self._screen = Screen.for_kernel(self.kernel, X, self.n_classes)
         self._expects_many_updates = False
         try:
             super().play(X, y, seed, first_round, record)
@@ -138,8 +136,6 @@ class SupportSet(Space):
 
     def play_prepared(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
         """Play a block."""
-        if self._screen is not None:
-            self._screen = self._screen.fitting(self.kernel, dense(rows))
         block = _Block(self, self._screen, dense(rows), self._expects_many_updates)
         block.play(y, start, seed, first_round, record)
         self._expects_many_updates = block.n_updates > _MANY_UPDATES * len(y)
