@@ -237,7 +237,7 @@ def _as_kind(kind: str, name: str, value: Any) -> Any:
     if kind == "text":
         return Text(" ".join(value) if is_tags else _word(name, value))
     if is_text and kind in ("date", "days"):
-        value = _moment_of(value) or value
+        value = moment_of(value) or value
     elif is_text and kind == "number":
         with suppress(ValueError):
             value = float(value)
@@ -263,7 +263,7 @@ def guess_kind(name: str, text: str, is_text: bool) -> Any:
     """Infer the kind of a string: return None if blank, a date, `Text` if long or in a column of texts, or one word."""
     if not text or text.isspace():
         return None
-    moment = _moment_of(text)
+    moment = moment_of(text)
     if moment is not None:
         return moment
     _check_length(name, text)
@@ -277,7 +277,7 @@ def _check_length(name: str, text: str) -> None:
         )
 
 
-def _moment_of(text: str) -> date | None:
+def moment_of(text: str) -> date | None:
     """Parse a date or datetime in ISO 8601 format; return None for other strings."""
     if len(text) < 10 or text[4] != "-" or text[7] != "-" or not text[:4].isdigit():
         return None
