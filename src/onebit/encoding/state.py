@@ -120,16 +120,16 @@ class EncoderState:
             grown.add(entry)
         return grown
 
-    def add(self, entry: Any) -> None:
-        """Assign slots to an entry, or raise a ValueError if it has some already or cannot have any."""
+    def add(self, entry: Any) -> Column:
+        """Assign slots to an entry and return its column, or raise a ValueError if it has some or cannot have any."""
         if type(entry) is not list or len(entry) != (3 if entry[:1] == ["word"] else 2) or type(entry[0]) is not str:
             raise ValueError(f"{entry!r:.80} is no addition")
         kind, where = entry[:2]
         if kind == "column":
             if type(where) is not str or where in self.by_name or not self.has_room_for_column():
                 raise ValueError(f"column {where!r:.80} cannot be added: it is there, or all slots are assigned")
-            self.columns.append(Column(len(self.columns), where, {}, {}))
-            self.by_name[where] = self.columns[-1]
+            column = self.by_name[where] = Column(len(self.columns), where, {}, {})
+            self.columns.append(column)
         else:
             column = self.columns[check_integer("a column's position", where, low=0, high=len(self.columns) - 1)]
             if kind in ENDINGS and kind not in column.kinds:
@@ -139,6 +139,7 @@ class EncoderState:
             else:
                 raise ValueError(f"{entry!r:.80} cannot be added to column {shown(column.name)}")
         self.entries.append(entry)
+        return column
 
     def _assign(self, n_slots: int) -> int:
         """Assign slots and return the first, or SHARED if there are not enough."""
@@ -181,12 +182,10 @@ class EncoderState:
         if type(additions) is not dict or at != self.n_records:
             raise ValueError(f"this is record {at!r:.80}, and record {self.n_records} is next; look again")
         state, size, new, met = self, additions.get("size"), additions.get("new", []), additions.get("met")
-        if size is not None:
-            if self.width:
-                raise ValueError("additions decide how wide rows are, which is decided; look again")
+        if size is not None and not self.width:
             state = EncoderState(*_check_size(size), self.max_categories)
-        if type(new) is not list:
-            raise ValueError(f"additions must have a list of what is new; got {new!r:.80}")
+        if type(new) is not list or (size is not None and self.width):
+            raise ValueError(f"additions have no list of what is new, or a second width; got {additions!r:.80}")
         state = state.grown_by(new) if new else state
         if type(met) is not str or len(met) != len(state.columns) or met.strip(_LETTERS):
             raise ValueError(f"additions must have what was met in {len(state.columns)} columns; got {met!r:.80}")
@@ -291,12 +290,13 @@ def first_size(
     needed = 0
     for name, value in values.items():
         read = guess_kind(name, value, False) if type(value) is str else value
-        has_text = has_text or type(read) is Text
         if isinstance(read, tuple):
             needed += max(len(read), min(_WORDS, max_categories))
+        elif type(read) is Text:
+            has_text = True
         elif read is None or read != read:
             needed += _UNKNOWN
-        elif type(read) is not Text:
+        else:
             needed += len(ENDINGS["date"]) if isinstance(read, date) else 1
     to_share = text_width if has_text else _TO_SHARE
     if width is not None:
