@@ -32,7 +32,7 @@ def field() -> dict[str, Learner]:
     for cls in all_learners():
         found[cls.__name__] = cls(64) if cls is onebit.BanditHalving else cls()
         if "diagonal" in found[cls.__name__].get_params():
-            found[f"{cls.__name__}, diagonal"] = cls(diagonal=True)
+            found[f"{cls.__name__}, diagonal"] = cls().set_params(diagonal=True)
     return found
 
 

@@ -24,7 +24,6 @@ from rich.table import Table
 
 from long_run_games import PIECES, STREAMS, SYNTHETIC, WINDOW, Game, Played, file_of, play_all, player_of, read
 from onebit.experiments.players import build
-from onebit.experiments.workers import THREAD_VARIABLES
 from onebit.files import replace_file
 from onebit.inputs import check_integer
 from onebit.reporting import figures
@@ -307,5 +306,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    os.environ |= dict.fromkeys(THREAD_VARIABLES, "1")  # workers read it when they start
+    os.environ |= {
+        f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")
+    }  # workers read it when they start
     main()

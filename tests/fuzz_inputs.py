@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from onebit.checks.engines import SPARSE_FORMATS
+from foundation_checks import SPARSE_FORMATS
 from onebit.checks.problems import fresh, guesses_of, noisy_problem, scales_rows, snapshot
 from onebit.inputs import check_rows
 from onebit.kernels import Linear

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onebit.confidence import ANSWERS, LATELY, MIXTURE, SCALE, SPREAD, Confidence, ConfidenceArrays
+from onebit.confidence import _ANSWERS, _LATELY, _MIXTURE, _SCALE, _SPREAD, Confidence, _ConfidenceArrays
 from onebit.inputs import Floats
 
 ENOUGH = 30
@@ -46,7 +46,7 @@ def play(
     return estimates, truths, outcomes
 
 
-def same(a: ConfidenceArrays, b: ConfidenceArrays) -> bool:
+def same(a: _ConfidenceArrays, b: _ConfidenceArrays) -> bool:
     return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
@@ -181,7 +181,7 @@ def test_feedback_may_come_late_in_any_order_or_never() -> None:
         if len(open_guesses) > 200:
             confidence.learn(*open_guesses.pop(int(generator.integers(len(open_guesses)))))
     assert np.mean(errors[2000:]) < 0.06
-    confidence.check(confidence.arrays)
+    confidence.put_back(confidence.arrays._asdict())
 
 
 def test_only_the_order_of_the_feedback_matters() -> None:
@@ -203,7 +203,7 @@ def test_what_was_learned_can_be_copied_and_restored(how: str) -> None:
     play(confidence, 200)
     if how == "arrays":
         other = Confidence(5)
-        other.arrays = ConfidenceArrays(*(array.copy() for array in confidence.arrays))
+        other.arrays = _ConfidenceArrays(*(array.copy() for array in confidence.arrays))
     else:
         other = confidence.copy() if how == "copy" else pickle.loads(pickle.dumps(confidence))
     kept = confidence.copy().arrays
@@ -225,7 +225,7 @@ def test_a_class_can_join() -> None:
         assert 0.0 < estimate < 1.0
         confidence.learn(evidence, 2, correct=False)
     assert confidence.observe(scores, 2)[1] < 0.1
-    confidence.check(confidence.arrays)
+    confidence.put_back(confidence.arrays._asdict())
 
 
 def test_many_rows_at_once_are_estimated_as_one_by_one() -> None:
@@ -272,7 +272,7 @@ def test_any_scores_give_finite_evidence(seed: int) -> None:
         assert np.isfinite(evidence).all()
         assert 0.0 < estimate < 1.0 or (t < ENOUGH and np.isnan(estimate))
         confidence.learn(evidence, label, bool(generator.random() < 0.5))
-    confidence.check(confidence.arrays)
+    confidence.put_back(confidence.arrays._asdict())
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -307,28 +307,28 @@ def test_the_variances_stay_variances() -> None:
         ("nodes", (2, 3), -1.0),
         ("nodes", (0, 3), 1e6),
         ("nodes", (2, 3), 1e9),
-        ("numbers", ANSWERS, -1.0),
-        ("numbers", ANSWERS, 1.5),
-        ("numbers", SCALE, 1e4),
-        ("numbers", SPREAD, -1.0),
-        ("numbers", LATELY, 2.0),
-        ("numbers", MIXTURE, 0.0),
-        ("numbers", MIXTURE, 7.0),
+        ("numbers", _ANSWERS, -1.0),
+        ("numbers", _ANSWERS, 1.5),
+        ("numbers", _SCALE, 1e4),
+        ("numbers", _SPREAD, -1.0),
+        ("numbers", _LATELY, 2.0),
+        ("numbers", _MIXTURE, 0.0),
+        ("numbers", _MIXTURE, 7.0),
     ],
 )
 def test_damaged_arrays_are_refused(name: str, place: Any, value: float) -> None:
     confidence = Confidence(5)
     play(confidence, 100)
-    confidence.check(confidence.arrays)
+    confidence.put_back(confidence.arrays._asdict())
     damaged = confidence.copy().arrays
     getattr(damaged, name)[place] = value
     with pytest.raises(ValueError, match="confidence: "):
-        confidence.check(damaged)
+        confidence.put_back(damaged._asdict())
 
 
 def test_arrays_of_another_shape_are_refused() -> None:
     confidence = Confidence(5)
-    with pytest.raises(ValueError, match=r"regressions must be float64 of shape \(2, 10, 9\); got float64 of \(2, 12"):
-        confidence.check(Confidence(5, n_extra=2).arrays)
+    with pytest.raises(ValueError, match=r"regressions must be float64 of shape \(2, 10, 9\)"):
+        confidence.put_back(Confidence(5, n_extra=2).arrays._asdict())
     with pytest.raises(ValueError, match="classes must be float64"):
-        confidence.check(confidence.arrays._replace(classes=np.zeros((2, 1024), np.float32)))
+        confidence.put_back({**confidence.arrays._asdict(), "classes": np.zeros((2, 1024), np.float32)})

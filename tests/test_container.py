@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from onebit.cli.serve import PASSWORD_FILE_VARIABLE
-from onebit.service.app import MOST_THREADS
-from onebit.service.server import MOST_CONNECTIONS
-from onebit.service.workers import MOST_DECIDERS
+from onebit.cli.serve import _PASSWORD_FILE_VARIABLE
+from onebit.service.app import _MOST_THREADS
+from onebit.service.server import _MOST_CONNECTIONS
+from onebit.service.workers import _MOST_DECIDERS
 
 ROOT = Path(__file__).parent.parent
 
@@ -107,7 +107,7 @@ def test_the_password_is_in_a_file_alone() -> None:
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     assert "secrets/" in ignored
     services = compose()["services"]
-    for service, variable in (("onebit", PASSWORD_FILE_VARIABLE), ("database", "POSTGRES_PASSWORD_FILE")):
+    for service, variable in (("onebit", _PASSWORD_FILE_VARIABLE), ("database", "POSTGRES_PASSWORD_FILE")):
         assert services[service]["secrets"] == [name]
         assert services[service]["environment"][variable] == f"/run/secrets/{name}"
         assert not {"PGPASSWORD", "POSTGRES_PASSWORD"} & set(services[service]["environment"]), "seen by docker inspect"
@@ -121,10 +121,10 @@ def test_each_container_has_limits_and_no_capabilities(service: str) -> None:
     assert said["security_opt"] == ["no-new-privileges:true"]
     assert re.fullmatch(r"[1-9]\d*g", said["mem_limit"])
     assert said["pids_limit"] > 0
-    assert said["ulimits"]["nofile"] >= 2 * MOST_CONNECTIONS
+    assert said["ulimits"]["nofile"] >= 2 * _MOST_CONNECTIONS
     assert said.get("user", "onebit's is in the Dockerfile") != "root"
     if service == "onebit":
-        assert said["pids_limit"] > MOST_DECIDERS + MOST_THREADS
+        assert said["pids_limit"] > _MOST_DECIDERS + _MOST_THREADS
 
 
 BASES = {"PYTHON_IMAGE": "python:3.11-slim-bookworm", "POSTGRES_IMAGE": "postgres:17-bookworm"}

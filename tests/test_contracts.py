@@ -10,9 +10,9 @@ import pytest
 
 import everything
 import onebit
+from foundation_checks import FOUNDATION_CHECKS, check_threads_may_share_it
 from onebit import kernels
 from onebit.checks import KERNEL_CHECKS, LEARNER_CHECKS, STREAM_CHECKS
-from onebit.checks.tickets import check_threads_may_share_it
 from onebit.kernels import Kernel
 from onebit.learners import Learner, all_learners
 
@@ -95,7 +95,7 @@ def test_discovery_finds_everything() -> None:
     assert len(STREAM_CHECKS) >= 3
 
 
-@pytest.mark.parametrize("check", LEARNER_CHECKS, ids=name)
+@pytest.mark.parametrize("check", [*LEARNER_CHECKS, *FOUNDATION_CHECKS], ids=name)
 @pytest.mark.parametrize("learner", ALL_LEARNERS, ids=name)
 def test_learner(learner: Learner, check: Callable[[Any], None]) -> None:
     check(learner)

@@ -22,13 +22,15 @@ import scipy.sparse
 from onebit.engine.loop import default_checkpoints
 from onebit.experiments.grid import JSON, Spec
 from onebit.experiments.players import TOO_LITTLE, Player, PlayerTrace
-from onebit.experiments.workers import THREAD_VARIABLES, run_program
+from onebit.experiments.workers import run_program
 from onebit.import_paths import import_path_of
 from onebit.inputs import Integers, check_choice, check_number
 from rivals import program
 
 ENVIRONMENT = "ONEBIT_RIVALS"
 """The environment variable that names the folder of the rivals' virtual environment."""
+# Every library that they may compute with reads its own variable.
+_LIBRARIES = ("OPENBLAS", "OMP", "MKL", "VECLIB", "NUMBA")
 _STARTING = 300.0  # seconds for a program to report its versions: a network folder may be slow
 _SEEDS = 2**31 - 1  # all of them take as many
 _PYTHON = 1e5  # numbers that could be touched in the time of a few calls of theirs
@@ -282,7 +284,7 @@ def _run(words: Sequence[str], who: str, seconds: float, remedy: str, python: st
     """Run the program, and return its JSON reply."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     # The same order of sets and the same sums in every run, as for our own learners.
-    settled = {"PYTHONHASHSEED": "0", **dict.fromkeys(THREAD_VARIABLES, "1")}
+    settled = {"PYTHONHASHSEED": "0", **dict.fromkeys((f"{name}_NUM_THREADS" for name in _LIBRARIES), "1")}
     command = [python or _python(), "-s", "-P", "-W", "ignore", str(program.__file__), *words]
     run = run_program(command, who, seconds, remedy, {**kept, **settled})
     if run.returncode != 0:

@@ -17,9 +17,11 @@ Only the order of the feedback matters, not when the guesses were made. Nothing 
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from onebit.engine.jit import jit_internal, jit_no_refcount
 from onebit.inputs import Floats, Integers
@@ -37,17 +39,18 @@ _LEAST_SLOPE = 1e-3  # of the logistic function, so that regressions that are su
 _N_NODES, _LOWEST, _SPACING = 25, -4.0, 0.5  # of the correction: log odds from −4 to 8
 _HELD_BACK, _OF_NODE = 40.0, 0.998  # answers without an error that each node starts with; what it keeps at an answer
 _LARGEST_SCALE = 600.0  # its logarithm
-_FAR, _TOO_OFTEN = 3.0, 20.0  # gaps so far from their scale, in logarithms, so often in a row, have another scale
+_FURTHEST, _TOO_OFTEN = 3.0, 20.0  # gaps so far from their scale, in logarithms, so often in a row, have another scale
 _SUREST = 16.0  # log odds of a regression
 _LARGEST_EXTRA = 3.0
 _LARGEST_WEIGHT = 1e6  # in a file
-ANSWERS, LATELY, MEASURED, SCALE, FAR, TOP, SPREAD, MIXTURE = range(8)  # of `numbers`; the mixture is all the rest
-RIGHT, WRONG = range(2)  # of `classes`
-EXPECTED, COUNTS = 1, 2  # of `nodes`, behind RIGHT
-N_BESIDE = 2  # of evidence, behind the features: half the score and half the gap, from which scales are learned
+# Of `numbers`; the mixture is all the rest.
+_ANSWERS, _LATELY, _MEASURED, _SCALE, _FAR, _TOP, _SPREAD, _MIXTURE = range(8)
+_RIGHT, _WRONG = range(2)  # of `classes`
+_EXPECTED, _COUNTS = 1, 2  # of `nodes`, behind _RIGHT
+_N_BESIDE = 2  # of evidence, behind the features: half the score and half the gap, from which scales are learned
 
 
-class ConfidenceArrays(NamedTuple):
+class _ConfidenceArrays(NamedTuple):
     """Everything that was learned; its size does not depend on the number of classes or answers."""
 
     regressions: Floats
@@ -86,32 +89,32 @@ class Confidence:
     def __init__(self, n_classes: int, n_extra: int = 0) -> None:
         self.n_classes, self.n_extra, width = n_classes, n_extra, _N_OWN + n_extra
         first = np.append(_FIRST, np.full(n_extra, _FIRST_EXTRA))
-        self.arrays = ConfidenceArrays(
+        self.arrays = _ConfidenceArrays(
             np.tile(np.vstack([first, _VARIANCE * np.eye(width)]), (len(_DRIFTS), 1, 1)),
             np.zeros((2, _TABLE)),
             np.zeros((3, _N_NODES)),
-            np.array([0.0, 0.5] + [0.0] * (MIXTURE - 2) + [1.0 / len(_DRIFTS)] * len(_DRIFTS)),
+            np.array([0.0, 0.5] + [0.0] * (_MIXTURE - 2) + [1.0 / len(_DRIFTS)] * len(_DRIFTS)),
         )
         self._room = np.empty(width)
 
     @property
-    def arrays(self) -> ConfidenceArrays:
+    def arrays(self) -> _ConfidenceArrays:
         """Everything that was learned; to copy, save or restore it is to copy its arrays."""
         return self._arrays
 
     @arrays.setter
-    def arrays(self, arrays: ConfidenceArrays) -> None:
+    def arrays(self, arrays: _ConfidenceArrays) -> None:
         self._arrays, self._plain = arrays, tuple(arrays)  # a named tuple takes longer to hand over
 
     @property
     def n_evidence(self) -> int:
         """How many numbers the evidence about a guess has."""
-        return len(self._room) + N_BESIDE
+        return len(self._room) + _N_BESIDE
 
     def copy(self) -> Self:
         """Return another one that has learned the same."""
         made = type(self)(self.n_classes, self.n_extra)
-        made.arrays = ConfidenceArrays(*(array.copy() for array in self._arrays))
+        made.arrays = _ConfidenceArrays(*(array.copy() for array in self._arrays))
         return made
 
     def observe(self, scores: Floats, label: int, extra: Floats | None = None) -> tuple[Floats, float]:
@@ -133,7 +136,7 @@ class Confidence:
         confidence : float
             In (0, 1); NaN while there is too little feedback.
         """
-        evidence = np.empty(len(self._room) + N_BESIDE)
+        evidence = np.empty(len(self._room) + _N_BESIDE)
         return evidence, _observe(self._plain, scores, label, _NONE if extra is None else extra, self._room, evidence)
 
     def learn(self, evidence: Floats, label: int, correct: bool) -> None:
@@ -151,32 +154,33 @@ class Confidence:
         """Make room for one more class."""
         self.n_classes += 1  # the table has room for it
 
-    def check(self, arrays: ConfidenceArrays) -> None:
-        """Raise ValueError unless `arrays`, from a file that is not trusted, could have been learned."""
+    def put_back(self, packed: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from arrays of a file that is not trusted; raise ValueError unless they could have been learned."""
+        if packed.keys() != set(_ConfidenceArrays._fields):
+            raise ValueError("another version of onebit saved it, which estimated confidence otherwise")
+        arrays = _ConfidenceArrays(**{name: np.array(array, np.float64) for name, array in packed.items()})
         for name, array, own in zip(arrays._fields, arrays, self._arrays, strict=True):
-            if array.shape != own.shape or array.dtype != own.dtype:
-                raise ValueError(
-                    f"confidence: {name} must be {own.dtype} of shape {own.shape}; got {array.dtype} of {array.shape}"
-                )
+            if packed[name].dtype.newbyteorder("=") != np.float64 or array.shape != own.shape:
+                raise ValueError(f"confidence: {name} must be float64 of shape {own.shape}; got {packed[name].dtype}")
             if not np.isfinite(array).all():
-                raise ValueError(f"confidence: {name} must be finite; got {array[~np.isfinite(array)].flat[0]}")
+                raise ValueError(f"confidence: {name} must be finite")
         regressions, classes, nodes, numbers = arrays
-        variances, mixture, slack = regressions[:, 1:], numbers[MIXTURE:], 1.0 + 1e-6
+        variances, mixture, slack = regressions[:, 1:], numbers[_MIXTURE:], 1.0 + 1e-6
         for name, holds in {
             "weights": (np.abs(regressions[:, 0]) <= _LARGEST_WEIGHT).all(),
             "variances": (np.abs(variances) <= _VARIANCE * slack).all()
             and (np.diagonal(variances, axis1=1, axis2=2) >= 0.0).all(),
             "classes": ((classes >= 0.0) & (classes <= slack / (1.0 - _OF_CLASS))).all(),
-            "nodes": (nodes >= 0.0).all()
-            and (nodes <= slack * nodes[COUNTS]).all()
-            and (nodes[COUNTS] <= slack / (1.0 - _OF_NODE)).all(),
-            "answers": 0.0 <= numbers[MEASURED] <= numbers[ANSWERS] and numbers[ANSWERS] == int(numbers[ANSWERS]),
-            "scale": abs(numbers[SCALE]) <= slack * _LARGEST_SCALE and numbers[SPREAD] >= 0.0,
-            "recent rate": 0.0 <= numbers[LATELY] <= 1.0,
+            "nodes": ((nodes >= 0.0) & (nodes <= slack * nodes[_COUNTS])).all()
+            and (nodes[_COUNTS] <= slack / (1.0 - _OF_NODE)).all(),
+            "answers": 0.0 <= numbers[_MEASURED] <= numbers[_ANSWERS] and numbers[_ANSWERS] == int(numbers[_ANSWERS]),
+            "scale": abs(numbers[_SCALE]) <= slack * _LARGEST_SCALE and numbers[_SPREAD] >= 0.0,
+            "recent rate": 0.0 <= numbers[_LATELY] <= 1.0,
             "mixture": (mixture > 0.0).all() and abs(mixture.sum() - 1.0) < 1e-6,
         }.items():
             if not holds:
                 raise ValueError(f"confidence: {name} cannot have been learned: the file is damaged or was edited")
+        self.arrays = arrays
 
 
 _NONE = np.empty(0)
@@ -212,12 +216,12 @@ def _describe(classes: Floats, numbers: Floats, scores: Floats, label: int, extr
                 second = max(second, score)
     gap = own - second if second > -math.inf else 0.0
     to_third = own - third if third > -math.inf else gap
-    scale = math.exp(numbers[SCALE]) if numbers[MEASURED] > 0.0 else math.inf
+    scale = math.exp(numbers[_SCALE]) if numbers[_MEASURED] > 0.0 else math.inf
     mean = total * (n / n_allowed) if n_allowed > 0 else own
     lead, far, above = _within(gap / scale, 1e9), _within(to_third / scale, 1e9), _within((own - mean) / scale, 1e9)
-    height = _within((own - numbers[TOP]) / numbers[SPREAD], 1e9) if numbers[SPREAD] > 0.0 else 0.0
-    place, lately = label % _TABLE, numbers[LATELY]
-    right, wrong = classes[RIGHT, place] + 3.0 * lately + 0.05, classes[WRONG, place] + 3.0 * (1.0 - lately) + 0.05
+    height = _within((own - numbers[_TOP]) / numbers[_SPREAD], 1e9) if numbers[_SPREAD] > 0.0 else 0.0
+    place, lately = label % _TABLE, numbers[_LATELY]
+    right, wrong = classes[_RIGHT, place] + 3.0 * lately + 0.05, classes[_WRONG, place] + 3.0 * (1.0 - lately) + 0.05
     evidence[0] = 1.0
     evidence[1] = 2.0 * lead / (1.0 + abs(lead))
     evidence[2] = 0.5 * math.log(abs(lead) + 0.02) if lead >= 0.0 else 0.5 * math.log(0.02) + max(-2.0, lead)
@@ -228,7 +232,7 @@ def _describe(classes: Floats, numbers: Floats, scores: Floats, label: int, extr
     evidence[6] = 2.0 * height / (2.0 + abs(height))
     evidence[7] = _log_odds(lately, 0.02)
     evidence[8] = 0.5 * math.log(right / wrong) - evidence[7]
-    width = evidence.shape[0] - N_BESIDE
+    width = evidence.shape[0] - _N_BESIDE
     for j in range(width - _N_OWN):
         evidence[_N_OWN + j] = _within(extra[j], _LARGEST_EXTRA) if j < extra.shape[0] else 0.0
     evidence[width] = own
@@ -264,19 +268,19 @@ def _node_of(odds: float) -> float:
 def _shift(nodes: Floats, node: int) -> float:
     """Return what log odds near a node are off by, as its answers show."""
     of_node = 1.0 / (1.0 + math.exp(-_LOWEST - _SPACING * node))
-    n, beside = nodes[COUNTS, node] + _HELD_BACK, _HELD_BACK * of_node
-    right, expected = nodes[RIGHT, node] + beside, nodes[EXPECTED, node] + beside
+    n, beside = nodes[_COUNTS, node] + _HELD_BACK, _HELD_BACK * of_node
+    right, expected = nodes[_RIGHT, node] + beside, nodes[_EXPECTED, node] + beside
     return math.log(right * (n - expected) / (expected * (n - right)))
 
 
 @jit_internal
 def _estimate(regressions: Floats, nodes: Floats, numbers: Floats, evidence: Floats, room: Floats) -> float:
     """Return the confidence."""
-    if numbers[ANSWERS] < _ENOUGH:
+    if numbers[_ANSWERS] < _ENOUGH:
         return math.nan
     probability = 0.0
     for k in range(regressions.shape[0]):
-        probability += numbers[MIXTURE + k] * _predict(regressions[k], evidence, room)[0]
+        probability += numbers[_MIXTURE + k] * _predict(regressions[k], evidence, room)[0]
     odds = math.log(probability / (1.0 - probability))
     place = _node_of(odds)
     low, high = _shift(nodes, int(place)), _shift(nodes, int(place) + 1)
@@ -303,26 +307,26 @@ def _observe_rows(
 @jit_internal
 def _follow(numbers: Floats, own: float, gap: float) -> None:
     """Learn how large scores and gaps usually are; none of them counts for much, however large."""
-    further, is_first = 0.0, numbers[MEASURED] == 0.0
+    further, is_first = 0.0, numbers[_MEASURED] == 0.0
     if is_first and gap == 0.0:
         return
     if gap != 0.0:
-        further = _within(math.log(abs(gap)), _LARGEST_SCALE) - numbers[SCALE]
-        side = 1.0 if further > _FAR else -1.0 if further < -_FAR else 0.0
-        numbers[FAR] = numbers[FAR] + side if numbers[FAR] * side > 0.0 else side
-    if is_first or abs(numbers[FAR]) >= _TOO_OFTEN:
-        numbers[MEASURED], numbers[FAR], numbers[TOP], numbers[SPREAD] = 1.0, 0.0, own, 0.0
-        numbers[SCALE] += further
+        further = _within(math.log(abs(gap)), _LARGEST_SCALE) - numbers[_SCALE]
+        side = 1.0 if further > _FURTHEST else -1.0 if further < -_FURTHEST else 0.0
+        numbers[_FAR] = numbers[_FAR] + side if numbers[_FAR] * side > 0.0 else side
+    if is_first or abs(numbers[_FAR]) >= _TOO_OFTEN:
+        numbers[_MEASURED], numbers[_FAR], numbers[_TOP], numbers[_SPREAD] = 1.0, 0.0, own, 0.0
+        numbers[_SCALE] += further
         return
-    numbers[MEASURED] += 1.0
-    rate, off = 1.0 / min(numbers[MEASURED], _USUAL), own - numbers[TOP]
-    numbers[SCALE] += rate * _within(further, _FAR)
-    if numbers[SPREAD] > 0.0:
-        off = _within(off, 10.0 * numbers[SPREAD])
-        numbers[SPREAD] += rate * (abs(off) - numbers[SPREAD])
+    numbers[_MEASURED] += 1.0
+    rate, off = 1.0 / min(numbers[_MEASURED], _USUAL), own - numbers[_TOP]
+    numbers[_SCALE] += rate * _within(further, _FURTHEST)
+    if numbers[_SPREAD] > 0.0:
+        off = _within(off, 10.0 * numbers[_SPREAD])
+        numbers[_SPREAD] += rate * (abs(off) - numbers[_SPREAD])
     else:
-        numbers[SPREAD] = abs(off)
-    numbers[TOP] += rate * off
+        numbers[_SPREAD] = abs(off)
+    numbers[_TOP] += rate * off
 
 
 @jit_no_refcount
@@ -331,9 +335,9 @@ def _learn(arrays: Any, evidence: Floats, label: int, correct: bool, room: Float
     n, m, truth, total, mixed = room.shape[0], regressions.shape[0], 1.0 if correct else 0.0, 0.0, 0.0
     for k in range(m):
         probability, variance = _predict(regressions[k], evidence, room)
-        mixed += numbers[MIXTURE + k] * probability
-        numbers[MIXTURE + k] *= max(_LEAST_LIKELY, probability if correct else 1.0 - probability)
-        total += numbers[MIXTURE + k]
+        mixed += numbers[_MIXTURE + k] * probability
+        numbers[_MIXTURE + k] *= max(_LEAST_LIKELY, probability if correct else 1.0 - probability)
+        total += numbers[_MIXTURE + k]
         slope = max(_LEAST_SLOPE, probability * (1.0 - probability))
         share, drift = 1.0 / (1.0 + slope * variance), _DRIFTS[k]
         for j in range(n):
@@ -343,17 +347,17 @@ def _learn(arrays: Any, evidence: Floats, label: int, correct: bool, room: Float
                 line[i] = (1.0 - drift) * line[i] - taken * room[i]
             line[j] += drift * _VARIANCE
     for k in range(m):
-        numbers[MIXTURE + k] = (1.0 - _SHARE) * numbers[MIXTURE + k] / total + _SHARE / m
+        numbers[_MIXTURE + k] = (1.0 - _SHARE) * numbers[_MIXTURE + k] / total + _SHARE / m
     place = _node_of(math.log(mixed / (1.0 - mixed)))
     for node in (int(place), int(place) + 1):
         part = 1.0 - abs(place - node)
         kept = 1.0 - (1.0 - _OF_NODE) * part
-        nodes[RIGHT, node] = kept * nodes[RIGHT, node] + part * truth
-        nodes[EXPECTED, node] = kept * nodes[EXPECTED, node] + part * mixed
-        nodes[COUNTS, node] = kept * nodes[COUNTS, node] + part
+        nodes[_RIGHT, node] = kept * nodes[_RIGHT, node] + part * truth
+        nodes[_EXPECTED, node] = kept * nodes[_EXPECTED, node] + part * mixed
+        nodes[_COUNTS, node] = kept * nodes[_COUNTS, node] + part
     of_class = label % _TABLE
-    classes[RIGHT, of_class] = _OF_CLASS * classes[RIGHT, of_class] + truth
-    classes[WRONG, of_class] = _OF_CLASS * classes[WRONG, of_class] + 1.0 - truth
-    numbers[ANSWERS] += 1.0
-    numbers[LATELY] += (truth - numbers[LATELY]) / min(numbers[ANSWERS] + 1.0, _RECENT)
+    classes[_RIGHT, of_class] = _OF_CLASS * classes[_RIGHT, of_class] + truth
+    classes[_WRONG, of_class] = _OF_CLASS * classes[_WRONG, of_class] + 1.0 - truth
+    numbers[_ANSWERS] += 1.0
+    numbers[_LATELY] += (truth - numbers[_LATELY]) / min(numbers[_ANSWERS] + 1.0, _RECENT)
     _follow(numbers, float(evidence[n]), float(evidence[n + 1]))

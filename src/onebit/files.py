@@ -33,9 +33,11 @@ NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 def replace_file(path: Path, content: bytes | memoryview, *, mode: int | None = None) -> None:
     """Write a file whole or not at all, in a folder that exists, so that it survives a loss of power.
 
-    A reader finds the old content or the new, never half of it. What a killed process has left half-written in this
-    folder is cleared away. Permissions are `mode`, or those that the process gives to new files.
+    What a killed process has left half-written in this folder is cleared away. Permissions are `mode`, or those that
+    the process gives to new files.
     """
+    # In the same folder, since only there a rename is atomic; by chance, since two may write at once.
+    unfinished = path.with_name(_UNFINISHED.format(secrets.token_hex(8)))
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
             # A rename would put a file in the place of a device or a pipe.
@@ -44,16 +46,6 @@ def replace_file(path: Path, content: bytes | memoryview, *, mode: int | None = 
             with abandoned(left) as is_left:
                 if is_left:
                     left.unlink(missing_ok=True)
-        _write_and_rename(path, content, mode)
-    except OSError as error:
-        # A failed write does not know its file, and the user knows no other than this.
-        raise OSError(error.errno, f"cannot be written ({error.strerror or error})", str(path)) from error
-
-
-def _write_and_rename(path: Path, content: bytes | memoryview, mode: int | None) -> None:
-    # In the same folder, since only there a rename is atomic; by chance, since two may write at once.
-    unfinished = path.with_name(_UNFINISHED.format(secrets.token_hex(8)))
-    try:
         with claimed(unfinished):
             with unfinished.open("wb") as file:
                 if mode is not None:
@@ -63,9 +55,13 @@ def _write_and_rename(path: Path, content: bytes | memoryview, mode: int | None)
                 # Before the rename: the other way round a loss of power would leave a new file with nothing in it.
                 os.fsync(file.fileno())
             os.replace(unfinished, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        # A failed write does not know its file, and the user knows no other than this.
+        raise OSError(error.errno, f"cannot be written ({error.strerror or error})", str(path)) from error
     finally:
-        unfinished.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+        with suppress(OSError):
+            unfinished.unlink()
 
 
 def make_folder(folder: Path) -> None:

@@ -3,6 +3,7 @@
 Each round the learner is shown features, names one label (the *guess*) and gets one bit of feedback: right or wrong.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +17,7 @@ from onebit.typed_json import Trusted, describe, parse, restore, write
 
 TOKEN = 8
 """How many random bytes a ticket carries: they cannot be guessed."""
-_MOST_DIGITS = 19  # of a round
+_ID = re.compile(f"([0-9]{{1,18}})-([0-9a-f]{{{2 * TOKEN}}})")
 
 if TYPE_CHECKING:
     import polars
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
 class Guess(NamedTuple):
     """A ticket: what the learner guessed in one round, and what `tell` needs when the feedback comes.
 
-    Keep it for as long as the answer takes, or only its `id`. The learner that issued it takes it
-    once, as it is, in any order (`onebit.learners.tickets` describes what a saved or copied learner takes). It travels
-    as JSON.
+    Keep it for as long as the answer takes, or only its `id`. The learner that issued it takes it once, as it is, in
+    any order (`onebit.learners.tickets` describes what a saved or copied learner takes). It travels as JSON.
 
     Attributes
     ----------
@@ -72,8 +72,6 @@ class Guess(NamedTuple):
     """What the confidence was estimated from; empty if there is none."""
     labels: tuple[Any, ...]
     """The classes when the guess was made; empty in a ticket from JSON."""
-    learner: str | None
-    """The run of the learner that issued the ticket."""
     token: bytes
     """Drawn at random for this ticket alone."""
 
@@ -90,26 +88,19 @@ class Guess(NamedTuple):
 
     def to_json(self) -> str:
         """Return the whole ticket as a JSON text, for `from_json`; its label must be one that can be saved."""
-        row: Any = self.row
+        row, fields = self.row, self._asdict()
+        for name in ("round", "token", "labels"):  # the id has the first two
+            del fields[name]
         if isinstance(row, SparseRows):
-            row = {"values": row.values.tolist(), "columns": row.columns.tolist(), "n_columns": row.n_columns}
+            fields["row"] = {
+                "values": row.values.tolist(),
+                "columns": row.columns.tolist(),
+                "n_columns": row.n_columns,
+            }
         else:
-            row = row[0].tolist()
-        fields = {
-            "onebit": "guess",
-            "id": self.id,
-            "label": describe(self.label),
-            "propensity": self.propensity,
-            "explored": self.explored,
-            "index": self.index,
-            "row": row,
-            "scores": describe(self.scores.tolist()),
-            "version": self.version,
-            "confidence": self.confidence,
-            "evidence": self.evidence.tolist(),
-            "learner": self.learner,
-        }
-        return write(fields)
+            fields["row"] = row[0].tolist()
+        described = {"label": describe(self.label), "scores": describe(self.scores.tolist())}
+        return write({"onebit": "guess", "id": self.id, **fields, **described, "evidence": self.evidence.tolist()})
 
     @classmethod
     def from_json(cls, text: str | bytes, trusted: Iterable[Any] = ()) -> "Guess":
@@ -145,16 +136,15 @@ class Guess(NamedTuple):
         return self is other  # two rounds are never the same ticket, and arrays have no truth value
 
     def __hash__(self) -> int:
-        return hash((self.learner, self.round))
+        return hash(self.token)
 
 
 def read_id(text: Any) -> tuple[int, bytes]:
     """Return the round and the token of a ticket's id, or raise ValueError."""
-    round, _, token = text.partition("-") if isinstance(text, str) else ("", "", "")
-    is_id = round.isascii() and round.isdigit() and len(round) < _MOST_DIGITS and len(token) == 2 * TOKEN
-    if not is_id or not set(token) <= set("0123456789abcdef"):
+    found = _ID.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
         raise ValueError(f"a ticket's id is like '17-{'0f' * TOKEN}'; got {text!r:.80}")
-    return int(round), bytes.fromhex(token)
+    return int(found[1]), bytes.fromhex(found[2])
 
 
 def _floats(numbers: Any) -> Floats:

@@ -5,6 +5,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 Value = bool | int | float | str | None
@@ -39,16 +40,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def find_by_import_path(path: str, what: str, known: Iterable[str] = ()) -> Any:
-    """Import what an import path names; errors begin with what it is for.
+    """Import ``package.module:name``, searching the current folder last.
 
-    Parameters
-    ----------
-    path : str
-        Such as ``mypackage.mine:EpsPerceptron``. The current folder is searched after everything that is installed.
-    what : str
-        For errors: "learner", "kernel", "stream".
-    known : iterable of str
-        Names of our own, one of which may have been meant if there is no such module.
+    Errors begin with `what` it is for, such as "learner", and may propose one of the names `known`.
     """
     module_name, _, name = path.partition(":")
     # `python -m` looks into the current folder, the script `onebit` does not. Spawned workers inherit sys.path.
@@ -74,12 +68,9 @@ def read_value(text: str) -> Value:
     """Read a value: a truth value, none, a number, or else the text itself."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    # A whole number stays one: 1 and 1.0 are different settings, and a degree must be an int.
-    for kind in (int, float):
-        try:
+    for kind in (int, float):  # 1 and 1.0 are different settings, and a degree must be an int
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            pass
     return text
 
 

@@ -410,6 +410,11 @@ def take(rows: Rows, start: int, stop: int) -> Rows:
     return SparseRows(rows.values[first:last], rows.columns[first:last], starts, rows.n_columns)
 
 
+def row_of(rows: Rows, t: int) -> Any:
+    """Return one row as a learner's `guess` takes it."""
+    return take(rows, t, t + 1) if isinstance(rows, SparseRows) else rows[t]
+
+
 # Tables of named columns (pandas, polars and what narwhals knows): recognised when they come, never imported here.
 
 

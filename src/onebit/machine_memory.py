@@ -16,31 +16,11 @@ class MemoryBudgetError(ValueError):
 
 
 class Budget:
-    """Memory that several take together, each by its name.
-
-    Parameters
-    ----------
-    n_bytes : float
-        How much.
-    remedy : str
-        What to do when it does not suffice.
-
-    Examples
-    --------
-    >>> budget = Budget(3 << 30, "give it more")
-    >>> with budget.shared_by("first"):
-    ...     claim_memory(2 << 30)
-    >>> with budget.shared_by("second"):
-    ...     claim_memory(2 << 30)
-    Traceback (most recent call last):
-        ...
-    onebit.machine_memory.MemoryBudgetError: second needs 2 GiB of memory, and 1 GiB of 3 GiB are left; give it more
-    """
+    """So many bytes that several take together, each by its name; `remedy` is what to do when they do not suffice."""
 
     def __init__(self, n_bytes: float, remedy: str) -> None:
         self.n_bytes, self._remedy = n_bytes, remedy
         self._taken: dict[str, float] = {}
-        self._total = 0.0
         self._lock = threading.Lock()
 
     @contextmanager
@@ -57,24 +37,20 @@ class Budget:
         with self._lock:
             taken = self._taken.get(name, 0.0)
             needed = taken + n_bytes if more else n_bytes
-            left = self.n_bytes - (self._total - taken)
+            left = self.n_bytes - (sum(self._taken.values()) - taken)
             if needed > left:
                 raise MemoryBudgetError(
                     f"{name} needs {_shown(needed, math.ceil)} of memory, and {_shown(max(left, 0.0), math.floor)} of "
                     f"{_shown(self.n_bytes)} are left; {self._remedy}"
                 )
-            self._set(name, max(needed, taken))
+            self._taken[name] = max(needed, taken)
 
     def settle(self, name: str, n_bytes: float) -> None:
         """Note what one takes in fact, which may have grown beyond what was claimed."""
         with self._lock:
-            self._set(name, n_bytes)
-
-    def _set(self, name: str, n_bytes: float) -> None:
-        self._total += n_bytes - self._taken.get(name, 0.0)
-        self._taken[name] = n_bytes
-        if not n_bytes:  # names of what was refused must not pile up
-            del self._taken[name]
+            self._taken[name] = n_bytes
+            if not n_bytes:  # names of what was refused must not pile up
+                del self._taken[name]
 
 
 _SHARE: ContextVar[tuple[Budget, str, float] | None] = ContextVar("share", default=None)
@@ -82,8 +58,7 @@ _SHARE: ContextVar[tuple[Budget, str, float] | None] = ContextVar("share", defau
 
 def claim_memory(n_bytes: float, *, more: bool = False) -> None:
     """Claim memory of the budget that is shared here, as `Budget.claim` does; without a budget do nothing."""
-    share = _SHARE.get()
-    if share is not None:
+    if (share := _SHARE.get()) is not None:
         budget, name, beside = share
         budget.claim(name, n_bytes if more else beside + n_bytes, more=more)
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import onebit
+from foundation_checks import check_an_edited_ticket_is_refused, check_threads_may_share_it
 from onebit.bounds import Claim
-from onebit.checks import check_kernel, check_learner, check_stream, protocol, tickets
+from onebit.checks import check_kernel, check_learner, check_stream, protocol
 from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Integers, Rows
 
@@ -132,7 +133,7 @@ class Unlocked(LuckyLabel):
 def test_threads_without_a_lock_are_noticed() -> None:
     def try_often() -> None:
         for _ in range(20):
-            tickets.check_threads_may_share_it(Unlocked())
+            check_threads_may_share_it(Unlocked())
 
     with pytest.raises(AssertionError):
         try_often()
@@ -143,11 +144,11 @@ class Trusting(LuckyLabel):
 
     def tell(self, guess: Guess | str, correct: bool, label: Any = None) -> None:
         issued = self._tickets
-        if isinstance(guess, Guess) and issued is not None and issued.own is not None:
-            guess = issued.own
+        if isinstance(guess, Guess) and issued is not None and issued._kept:
+            guess = next(reversed(issued._kept.values())).id
         super().tell(guess, correct)
 
 
 def test_edited_tickets_are_noticed() -> None:
     with pytest.raises((AssertionError, ValueError)):
-        tickets.check_an_edited_ticket_is_refused(Trusting())
+        check_an_edited_ticket_is_refused(Trusting())

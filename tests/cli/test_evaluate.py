@@ -63,7 +63,7 @@ def test_learners_and_a_saved_model_on_a_users_log(desk: Path) -> None:
         "What is known",
         "What is estimated",
         "my model.onebit",
-        "onebit evaluate --learners BanditPerceptron",
+        "onebit evaluate ",
     ):
         assert part in page
     # Beside the table, and beside the figure.

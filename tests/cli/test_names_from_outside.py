@@ -113,7 +113,7 @@ def test_the_command_in_the_report_can_be_typed(tmp_path: Path, say: Say, monkey
         "compare", "--learners", "BanditPerceptron", "--runs", "1", "--jobs", "1", "--out", "o", "--", "-2+3.csv"
     )
     assert code == 0, wrong
-    assert "--preprocess standardize -- -2+3.csv" in (tmp_path / "o" / "report.html").read_text(encoding="utf-8")
+    assert "--jobs 1 --out o -- -2+3.csv" in (tmp_path / "o" / "report.html").read_text(encoding="utf-8")
 
 
 def test_margin_shows_names_and_labels(tmp_path: Path, say: Say) -> None:

@@ -81,17 +81,16 @@ def test_rounds_shuffles_and_streams(
         (("flowers.csv", "--drop", "id", "--missing", "guess"), "missing must be one of 'refuse', 'indicator'"),
         (("iris", "--learner", "Nobody"), "there is no learner 'Nobody'"),
         (("iris", "--rounds", "0"), "--rounds must be at least 1"),
-        (("iris", "--save", "lost/model.onebit"), "there is no folder lost"),
         (("iris", "--label", "species"), "iris: only tables (CSV, Parquet, ARFF) have columns to choose"),
         (("paper_weak", "--drop", "x", "--missing", "indicator"), "leave out drop, missing"),
         (("iris", "--preprocess", "maybe"), "--preprocess must be one of"),
         (("flowers.csv", "--drop", "id", "--save", "flowers.csv"), "--save flowers.csv: is the file with the data"),
-        (("iris", "--save", "/dev/null"), "--save /dev/null: is a device or a pipe"),
+        (("iris", "--save", "/dev/null"), "--save /dev/null: is a folder or a device"),
         (
             ("iris", "--learner", "BanditPerceptron", "--preprocess", "online", "--save", "m.onebit"),
             "--save with --preprocess online",
         ),
-        (("iris", "--save", "."), "--save .: is a folder; name a file in it, such as model.onebit"),
+        (("iris", "--save", "."), "--save .: is a folder or a device; name a file, such as model.onebit"),
     ],
 )
 def test_what_is_wrong_is_one_line(

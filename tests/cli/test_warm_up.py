@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from numba.core import config
 
 from in_process import onebit
 from onebit.cli import warm_up
@@ -105,7 +106,7 @@ def nowhere(_function: Any) -> Any:
 @pytest.mark.parametrize("named", ["", "/compiled"])
 def test_where_no_folder_can_be_written_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
     monkeypatch.setattr(code_cache, "numba_cache", nowhere)
-    monkeypatch.setattr(warm_up._SETTINGS, "CACHE_DIR", named)
+    monkeypatch.setattr(config, "CACHE_DIR", named)
     run = onebit("warm-up", "Majority")
     assert run.returncode == 1
     assert "compiled code cannot be kept" in run.stderr
@@ -116,7 +117,7 @@ def test_where_no_folder_can_be_written_nothing_is_compiled(monkeypatch: pytest.
 
 def test_a_folder_that_was_named_and_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("no folder")
-    monkeypatch.setattr(warm_up._SETTINGS, "CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "file"))
     run = onebit("warm-up", "Majority")
     assert run.returncode == 1
     assert "cannot be written to: name another folder, or unset it" in run.stderr
@@ -134,7 +135,7 @@ def test_what_could_not_be_kept_is_an_error(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_without_the_compiler_there_is_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm_up._SETTINGS, "DISABLE_JIT", 1)
+    monkeypatch.setattr(config, "DISABLE_JIT", 1)
     run = onebit("warm-up", "Majority")
     assert run.returncode == 1
     assert "NUMBA_DISABLE_JIT" in run.stderr

@@ -15,7 +15,7 @@ pytest.importorskip("psycopg")
 import psycopg
 
 import onebit
-from onebit.cli.serve import LOG_VARIABLE
+from onebit.cli.serve import _LOG_VARIABLE
 from onebit.cli.serve import command as serve
 from onebit.decider.decider import Decider
 from onebit.decider.log import FORMAT_VERSION, Snapshot
@@ -379,7 +379,7 @@ def test_a_password_is_never_said(server: Server, tmp_path: Path, monkeypatch: p
         with pytest.raises(ValueError, match="--log must have no password") as refused:
             serve(tmp_path, port=0, rate=0.0, log=url)
         told.append(str(refused.value))
-    monkeypatch.setenv(LOG_VARIABLE, "mysql://me:hunter2@host/x")
+    monkeypatch.setenv(_LOG_VARIABLE, "mysql://me:hunter2@host/x")
     with pytest.raises(ValueError, match="must be the URL") as refused:
         serve(tmp_path, port=0, rate=0.0)
     told.append(str(refused.value))

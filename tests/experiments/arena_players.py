@@ -8,7 +8,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -17,24 +16,22 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 from onebit.engine.compile_notice import NOTICE
-from onebit.experiments import Batch, Cell, Played, Result, Spec, grid, run
+from onebit.experiments import Cell, Played, Result, Spec, grid, run
 from onebit.experiments.dask_cluster import DaskCluster
-from onebit.experiments.workers import batch_folder
 
 LOG_VARIABLE = "ARENA_TEST_LOG"
 STUCK_VARIABLE = "ARENA_TEST_STUCK_FROM_SEED"
 CRASH_VARIABLE = "ARENA_TEST_HAS_CRASHED"
 
 
-def play(batch: Batch) -> Iterator[Played]:
+def play(cell: Cell) -> Played:
     """What a cell gives depends on the cell alone; who is played is appended to a log."""
-    for cell in batch.cells:
-        log(cell)
-        act(cell)
-        generator = np.random.Generator(np.random.Philox(int(cell.key[:8], 16)))
-        n_threads = max((library["num_threads"] for library in threadpool_info()), default=1)
-        numbers: dict[str, int | float] = {"mistakes": int(generator.integers(1000)), "n_threads": n_threads}
-        yield Played(cell, Result(numbers, {"curve": generator.random(5)}), seconds=time.monotonic())
+    log(cell)
+    act(cell)
+    generator = np.random.Generator(np.random.Philox(int(cell.key[:8], 16)))
+    n_threads = max((library["num_threads"] for library in threadpool_info()), default=1)
+    numbers: dict[str, int | float] = {"mistakes": int(generator.integers(1000)), "n_threads": n_threads}
+    return Played(cell, Result(numbers, {"curve": generator.random(5)}), seconds=time.monotonic())
 
 
 def act(cell: Cell) -> None:
@@ -49,22 +46,21 @@ def act(cell: Cell) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def play_with_a_thread(batch: Batch) -> Iterator[Played]:
+def play_with_a_thread(cell: Cell) -> Played:
     """Leave a thread behind that would keep the process alive."""
     threading.Thread(target=time.sleep, args=(300,)).start()
-    yield from play(batch)
+    return play(cell)
 
 
-def play_and_compile(batch: Batch) -> Iterator[Played]:
+def play_and_compile(cell: Cell) -> Played:
     """Compile for long, as every worker may have to."""
     NOTICE.say_once(f"compiling in {'this process' if multiprocessing.parent_process() is None else 'a worker'}")
-    yield from play(batch)
+    return play(cell)
 
 
-def play_for_nobody(batch: Batch) -> Iterator[Played]:
-    """Yield what cannot be sent to another process."""
-    for cell in batch.cells:
-        yield Played(cell, Unsendable({"mistakes": 1}))
+def play_for_nobody(cell: Cell) -> Played:
+    """Return what cannot be sent to another process."""
+    return Played(cell, Unsendable({"mistakes": 1}))
 
 
 class Unsendable(Result):
@@ -72,23 +68,17 @@ class Unsendable(Result):
         raise TypeError("it stays here")
 
 
-def play_backwards(batch: Batch) -> Iterator[Played]:
-    for cell in reversed(batch.cells):
-        yield Played(cell, Result())
+def play_another(cell: Cell) -> Played:
+    """Return the result of another cell."""
+    return Played(Cell(cell.stream, cell.player, cell.seed + 1, cell.version), Result())
 
 
-def play_too_few(batch: Batch) -> Iterator[Played]:
-    for cell in batch.cells[:-1]:
-        yield Played(cell, Result())
+def play_nothing(cell: Cell) -> str:
+    return f"{cell.label} is played"
 
 
-def play_too_many(batch: Batch) -> Iterator[Played]:
-    for cell in (*batch.cells, batch.cells[0]):
-        yield Played(cell, Result())
-
-
-def refuse(batch: Batch) -> Iterator[Played]:
-    raise OSError(f"no such stream: {batch.stream.name}")
+def refuse(cell: Cell) -> Played:
+    raise OSError(f"no such stream: {cell.stream.name}")
 
 
 def log(cell: Cell) -> None:
@@ -103,37 +93,32 @@ def cells_of_script() -> list[Cell]:
     return grid([Spec("paper_weak", {"rounds": 10})], learners, [1, 2, 3, 4], "test")
 
 
-def play_with_files(batch: Batch) -> Iterator[Played]:
-    """Write into the folder of the batch, and leave something where temporary files go."""
-    with batch_folder() as folder:
-        (folder / "rounds.txt").write_text("1 2 3")
-        if batch.seed > 1:
-            tempfile.mkdtemp(prefix="left-by-a-player-")
-        yield from play(batch)
+def play_with_files(cell: Cell) -> Played:
+    """Leave something where temporary files go."""
+    (Path(tempfile.mkdtemp(prefix="left-by-a-player-")) / "rounds.txt").write_text("1 2 3")
+    return play(cell)
 
 
-def play_holding_the_interpreter(batch: Batch) -> Iterator[Played]:
+def play_holding_the_interpreter(cell: Cell) -> Played:
     """Never let another thread run, as a long compiled call does."""
-    for cell in batch.cells:
-        log(cell)
-        ctypes.PyDLL(None).sleep(60)
-        yield Played(cell, Result())
+    log(cell)
+    ctypes.PyDLL(None).sleep(60)
+    return Played(cell, Result())
 
 
-def play_reading(path: Path, batch: Batch) -> Iterator[Played]:
+def play_reading(path: Path, cell: Cell) -> Played:
     """What a cell gives depends on a file too."""
-    for cell in batch.cells:
-        log(cell)
-        yield Played(cell, Result({"bytes": path.stat().st_size, "path ends in csv": int(path.suffix == ".csv")}))
+    log(cell)
+    return Played(cell, Result({"bytes": path.stat().st_size, "path ends in csv": int(path.suffix == ".csv")}))
 
 
 def main() -> None:
     """Play into the store given on the command line, here or on a cluster whose address is given."""
-    play_batch = globals()[sys.argv[2]] if len(sys.argv) > 2 else play
+    chosen = globals()[sys.argv[2]] if len(sys.argv) > 2 else play
     place: AbstractContextManager[Any] = DaskCluster(sys.argv[3]) if len(sys.argv) > 3 else nullcontext(None)
     try:
         with place as executor:
-            run(cells_of_script(), sys.argv[1], play_batch, jobs=2, executor=executor)
+            run(cells_of_script(), sys.argv[1], chosen, jobs=2, executor=executor)
     except KeyboardInterrupt:
         sys.exit(77)
 

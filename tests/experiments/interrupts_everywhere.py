@@ -7,24 +7,19 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from onebit.experiments import Batch, Played, Result, Spec, Store, grid, run
-from onebit.experiments.workers import batch_folder
+from onebit.experiments import Cell, Played, Result, Spec, Store, grid, run
 
 CELLS = grid([Spec("paper_weak")], [Spec("Banditron")], [1, 2], "test")
 GAPS = (0, 1, 5, 25)  # lines from the first signal to the second; none for 0
 WATCHED = ("/onebit/", "tempfile.py", "shutil.py", "contextlib.py")
 
 
-def play(batch: Batch) -> Iterator[Played]:
-    with batch_folder() as folder:
-        for cell in batch.cells:
-            (folder / "rounds.txt").write_text("1 2 3")
-            yield Played(cell, Result({"mistakes": cell.seed}))
+def play(cell: Cell) -> Played:
+    return Played(cell, Result({"mistakes": cell.seed}))
 
 
 class Signals:
@@ -62,7 +57,7 @@ def check(path: Path, temporary: Path) -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if path.exists():
         with Store(path) as store:
-            assert all(store.look_up(cell.key for cell in CELLS).values())
+            store.finished((cell.key for cell in CELLS), warn=True)
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from onebit.experiments import CellError, Spec, vowpal_wabbit
 from onebit.experiments.comparison import RUNS, Comparison, Outcome, run_comparison
 from onebit.experiments.entries import enter
 from onebit.experiments.figures import drawings
-from onebit.experiments.players import _make_rounds
+from onebit.experiments.players import make_rounds
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.playing import play
 from onebit.reporting.looks import looks_of
@@ -88,11 +88,11 @@ def test_streams_of_the_paper_are_drawn_anew(tmp_path: Path) -> None:
     source = Source("paper_weak", stream="paper_weak")
     wanted = comparison(source, preprocessing="none")
     stream = wanted.facts[source].stream
-    _, X, y, n_classes = _make_rounds(stream, source, 7)
-    assert np.array_equal(X, paper_weak(150, 7)[0])
-    assert np.array_equal(y, paper_weak(150, 7)[1])
-    assert n_classes == 3
-    assert _make_rounds(Spec("paper_weak", {**stream.settings, "rounds": 1}), source, 7)[3] == 3
+    rounds = make_rounds(stream, source, 7)
+    assert np.array_equal(rounds.X, paper_weak(150, 7)[0])
+    assert np.array_equal(rounds.y, paper_weak(150, 7)[1])
+    assert rounds.n_classes == 3
+    assert make_rounds(Spec("paper_weak", {**stream.settings, "rounds": 1}), source, 7).n_classes == 3
 
 
 def test_key_knows_data_preprocessing_and_rounds(table: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_file_that_changes_while_it_is_played(table: Path) -> None:
     table.write_text(table.read_text() + "0.1,0.2,red,cat\n")
     load.cache_clear()
     with pytest.raises(ValueError, match="has changed while it was being played"):
-        _make_rounds(stream, source, 0)
+        make_rounds(stream, source, 0)
 
 
 def test_a_learner_that_cannot_play_is_named(table: Path, tmp_path: Path) -> None:
@@ -357,15 +357,13 @@ def test_changes_are_made_to_the_rounds_of_each_run_and_are_in_the_key() -> None
     assert len(set.union(*keys)) == 27
     wrong = []
     for seed in (0, 1):
-        (_, X, y, _), (_, same_X, labels, n_classes) = (
-            _make_rounds(specs[each], each, seed) for each in (plain, noisy)
-        )
-        assert n_classes == 3
-        assert np.array_equal(X, same_X)
-        wrong.append(np.flatnonzero(y != labels).tolist())
+        same, other = (make_rounds(specs[each], each, seed) for each in (plain, noisy))
+        assert other.n_classes == 3
+        assert np.array_equal(same.X, other.X)
+        wrong.append(np.flatnonzero(same.y != other.y).tolist())
     assert wrong[0] != wrong[1]
     assert all(15 < len(each) < 45 for each in wrong)
-    n_left = len(_make_rounds(specs[thinned], thinned, 0)[2])
+    n_left = len(make_rounds(specs[thinned], thinned, 0).y)
     assert n_left == specs[thinned].settings["rounds"]
     assert n_left < 100
 

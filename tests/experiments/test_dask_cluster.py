@@ -27,9 +27,8 @@ from onebit.experiments import Cell, CellError, Spec, Store, WorkerWarning, dask
 from onebit.experiments.comparison import Comparison
 from onebit.experiments.dask_cluster import ClusterError, DaskCluster, _pack
 from onebit.experiments.entries import enter
-from onebit.experiments.grid import batches
-from onebit.experiments.players import play_batch
-from onebit.experiments.run import _needs_of
+from onebit.experiments.players import play_cell
+from onebit.experiments.run import _described, _needs_of
 from onebit.streams.sources import find_sources
 
 FOLDER = Path(__file__).parent
@@ -104,7 +103,7 @@ class Cluster:
 
     def left(self, name: str) -> list[Path]:
         """What a worker has of a run."""
-        return list((self.folder / name).glob("**/onebit-*"))
+        return list((self.folder / name).glob("*/*/onebit-*"))
 
     def game_processes(self) -> list[str]:
         """The processes that play, of all workers: those that were spawned in the sessions of ours."""
@@ -389,7 +388,7 @@ def test_cells_that_fail_or_kill_are_named(tmp_path: Path, players: Any, cluster
     with Store(path) as store:
         wanted = grid(STREAMS[:1], GOOD, [1], "test")
         assert store.finished(cell.key for cell in wanted) == {cell.key for cell in wanted}
-    with pytest.raises(CellError, match=r"Banditron.*cannot be sent back: it stays here"):
+    with pytest.raises(CellError, match=r"Banditron.*failed with TypeError: it stays here"):
         cluster.run(CELLS[:1], tmp_path / "other.sqlite", players.play_for_nobody)
 
 
@@ -437,29 +436,28 @@ def test_a_worker_that_has_removed_the_run_may_join_again(monkeypatch: pytest.Mo
     assert said == []
 
 
-def test_what_a_batch_needs_travels_with_it(tmp_path: Path, players: Any) -> None:
+def test_what_a_cell_needs_travels_with_it(tmp_path: Path, players: Any) -> None:
     table, copies = tmp_path / "table.csv", tmp_path / "copies"
     table.write_text("1,2\n")
-    (batch, *_) = batches(CELLS)
-    packed, files = _pack((partial(players.play_reading, table), batch), copies)
+    packed, files = _pack((partial(players.play_reading, table), CELLS[0]), copies)
     ((copy, path),) = files.items()
     assert path == table
     assert copy.is_relative_to(copies)
     copy.parent.mkdir(parents=True)
     shutil.move(table, copy)
-    play_batch, unpacked = pickle.loads(packed)
-    assert unpacked == batch
-    assert [played.result.numbers for played in play_batch(unpacked)] == [{"bytes": 4, "path ends in csv": 1}] * 2
+    play, cell = pickle.loads(packed)
+    assert cell == CELLS[0]
+    assert play(cell).result.numbers == {"bytes": 4, "path ends in csv": 1}
 
 
-def test_only_the_data_set_of_a_batch_travels_with_it(tmp_path: Path) -> None:
+def test_only_the_data_set_of_a_cell_travels_with_it(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.csv").write_text(f"x,label\n{ord(name)},yes\n2,no\n")
     comparison = Comparison(tuple(find_sources([str(tmp_path)])), (enter("Banditron"),), runs=2)
-    todo, play = batches(comparison.cells()), partial(play_batch, False, 60.0)
-    travelling = [[path.name for path in _pack((play, batch), tmp_path / "there")[1].values()] for batch in todo]
+    todo, play = comparison.cells(), partial(play_cell, False, 60.0)
+    travelling = [[path.name for path in _pack((play, cell), tmp_path / "there")[1].values()] for cell in todo]
     assert travelling == [["a.csv"], ["a.csv"], ["b.csv"], ["b.csv"]]
-    assert _needs_of(play, todo[0]).modules == ("onebit.experiments.players",)
+    assert _needs_of(play, todo[0], _described).modules == ("onebit.experiments.players",)
 
 
 def test_without_dask_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ def test_a_fault_or_kill_at_any_call_of_sqlite_loses_nothing(every: int) -> None
 
 
 @pytest.mark.parametrize("every", [pytest.param(31, marks=pytest.mark.ci), pytest.param(2, marks=pytest.mark.slow)])
-def test_a_signal_at_any_line_of_a_run_leaves_no_folder_behind(every: int) -> None:
+def test_a_signal_at_any_line_of_a_run_spoils_nothing(every: int) -> None:
     counts = outcomes("interrupts_everywhere.py", every)
     assert counts["interrupted"] > 50
-    assert counts["ended 143"] > 50
+    assert counts["ended 143"] > 20

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onebit.experiments import JSON, Batch, Cell, Spec, batches, grid
+from onebit.experiments import JSON, Cell, Spec, grid
 
 STREAM = Spec("paper_weak", {"rounds": 5_000_000})
 BANDITRON = Spec("Banditron", {"exploration": 0.02})
@@ -55,65 +55,26 @@ def test_settings_are_a_copy() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [(1, 2), np.float64(0.5), np.int64(3), np.bool_(True), np.str_("a"), np.arange(2), {1: "a"}, {1}, b"a", object()],
+    [(1, 2), np.int64(3), np.bool_(True), np.arange(2), {1: "a"}, {1}, b"a", object(), float("nan")],
     ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize("wrap", [lambda value: value, lambda value: [0, {"deep": value}]], ids=["plain", "nested"])
-def test_settings_that_json_would_change_are_named(value: Any, wrap: Any) -> None:
-    with pytest.raises(TypeError, match=r"'margin' of Banditron.* got 1 |'margin' of Banditron.*exactly") as caught:
+def test_settings_that_json_would_change_are_refused(value: Any, wrap: Any) -> None:
+    with pytest.raises(ValueError, match="settings of Banditron must survive JSON exactly: None, bool") as caught:
         Spec("Banditron", {"rounds": 1, "margin": wrap(value)})
-    assert repr(1 if isinstance(value, dict) else value) in str(caught.value)
+    assert repr(value) in str(caught.value)
 
 
-def test_nan_is_no_setting() -> None:
-    with pytest.raises(ValueError, match="'margin' of Banditron, item 0 is nan, which is not equal to itself"):
-        Spec("Banditron", {"margin": [float("nan")]})
-
-
-def test_infinity_has_one_exact_text_that_is_json() -> None:
+def test_infinity_has_one_exact_text() -> None:
     spec = Spec("BanditSVM", {"C": math.inf, "low": [-math.inf], "word": "1e999"})
     assert spec.settings == {"C": math.inf, "low": [-math.inf], "word": "1e999"}
-    assert spec.canonical == '{"name":"BanditSVM","settings":{"C":1e999,"low":[-1e999],"word":"1e999"}}'
+    assert spec.canonical == '{"name":"BanditSVM","settings":{"C":Infinity,"low":[-Infinity],"word":"1e999"}}'
     assert Spec("BanditSVM", json.loads(spec.canonical)["settings"]) == spec
     assert spec.label == "BanditSVM(C=inf, low=[-inf], word='1e999')"
     keys = {Cell(STREAM, Spec("A", {"C": value}), 1, "1").key for value in (math.inf, -math.inf, "1e999", None, 1e308)}
     assert len(keys) == 5
 
 
-def test_names_seeds_and_versions_must_be_plain() -> None:
-    bad: Any
-    for bad in (1.0, True, "1", np.int64(1), None):
-        with pytest.raises(TypeError, match="seed must be a plain int, got"):
-            Cell(STREAM, BANDITRON, bad, "1")
-    for bad in (1, None):
-        with pytest.raises(TypeError, match="version must be a plain str, got"):
-            Cell(STREAM, BANDITRON, 1, bad)
-        with pytest.raises(TypeError, match="name must be a plain str, got"):
-            Spec(bad)
-    bad = {1: 2}
-    with pytest.raises(TypeError, match="name of a setting of A must be a plain str, got 1"):
-        Spec("A", bad)
-
-
 def test_grid_is_everything_against_everything() -> None:
     cells = grid(iter([STREAM]), iter([BANDITRON, PERCEPTRON]), iter([1, 2]), "1")
     assert cells == [Cell(STREAM, learner, seed, "1") for seed in (1, 2) for learner in (BANDITRON, PERCEPTRON)]
-
-
-def test_batches_share_stream_and_seed_and_keep_the_order() -> None:
-    other = Spec("paper_strong")
-    cells = [Cell(*parts, "1") for parts in [(other, BANDITRON, 2), (STREAM, BANDITRON, 2), (other, PERCEPTRON, 2)]]
-    cells += [Cell(other, BANDITRON, 1, "1")]
-    assert batches(iter(cells)) == [
-        Batch(other, 2, (cells[0], cells[2])),
-        Batch(STREAM, 2, (cells[1],)),
-        Batch(other, 1, (cells[3],)),
-    ]
-    assert batches([]) == []
-
-
-def test_a_batch_holds_only_cells_of_its_stream_and_seed() -> None:
-    with pytest.raises(ValueError, match="at least one cell"):
-        Batch(STREAM, 1, ())
-    with pytest.raises(ValueError, match=r"seed 1 cannot be in the batch of paper_weak.*, seed 2"):
-        Batch(STREAM, 2, (Cell(STREAM, BANDITRON, 1, "1"),))

@@ -115,7 +115,7 @@ def test_a_whole_league(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
         assert word in printed
 
     report = (out / "report.html").read_text(encoding="utf-8")
-    for word in ("--no-bundled", "Not finished", "more classes than it can count", "cannot be told apart"):
+    for word in ("Not finished", "more classes than it can count", "cannot be told apart"):
         assert word in report
     assert report.count("data:image/svg+xml") == 5
     pages = sorted(page.name for page in (out / "learners").iterdir())

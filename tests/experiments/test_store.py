@@ -1,6 +1,4 @@
-import shutil
 import sqlite3
-import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -223,8 +221,8 @@ def test_a_damaged_row_is_noticed_and_can_be_put_again(path: Path, needle: bytes
     flip_after(path, needle, bit)
     damaged = path.read_bytes()
     with Store(path) as store:
-        assert store.look_up([CELL.key, OTHER_CELL.key, "missing"]) == {CELL.key: False, OTHER_CELL.key: True}
-        assert store.finished([CELL.key, OTHER_CELL.key]) == {OTHER_CELL.key}
+        with pytest.warns(DamageWarning, match="1 of 2 stored results are damaged"):
+            assert store.finished([CELL.key, OTHER_CELL.key, "missing"], warn=True) == {OTHER_CELL.key}
         with pytest.raises(StoreError, match=r"seed 3 is damaged \(wrong checksum\)\. Run again: it is played anew\.$"):
             store.get(CELL)
         assert path.read_bytes() == damaged, "reading changes nothing"
@@ -237,7 +235,7 @@ def test_a_row_under_the_key_of_another_is_damaged(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE results SET key = ?", (OTHER_CELL.key,))
     with Store(path) as store:
-        assert store.look_up([CELL.key, OTHER_CELL.key]) == {OTHER_CELL.key: False}
+        assert store.finished([CELL.key, OTHER_CELL.key]) == set()
 
 
 def spoil_a_page(path: Path, needle: bytes) -> bytes:
@@ -305,51 +303,6 @@ def test_who_has_a_damaged_file_open_goes_on_with_the_rebuilt_one(path: Path) ->
         assert store.get(CELL) == RESULT
 
 
-def test_who_opens_a_damaged_file_while_it_is_rebuilt_loses_nothing(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Store(path) as store:
-        store.put(OTHER_CELL, Result({"mistakes": 1}))
-    spoil_a_page(path, NEEDLES[0])
-    copy = shutil.copyfileobj
-    others: list[threading.Thread] = []
-
-    def put_in_between() -> None:
-        with Store(path) as store:
-            store.put(CELL, RESULT)
-
-    def copy_slowly(*files: Any) -> None:
-        copy(*files)
-        if not others:
-            others.append(threading.Thread(target=put_in_between))
-            others[0].start()
-            others[0].join(0.5)
-
-    monkeypatch.setattr("shutil.copyfileobj", copy_slowly)
-    with pytest.warns(DamageWarning):
-        Store(path).close()
-    others[0].join()
-    with Store(path) as store:
-        assert store.finished([CELL.key, OTHER_CELL.key]) == {CELL.key, OTHER_CELL.key}
-    assert sorted(file.name for file in path.parent.iterdir()) == [path.name, f"{path.name}.damaged-1"]
-
-
-def test_a_damaged_file_in_a_folder_that_cannot_be_written_is_left_alone(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Store(path) as store:
-        store.put(OTHER_CELL, Result({"mistakes": 1}))
-    damaged = spoil_a_page(path, NEEDLES[0])
-
-    def fail(*_: object) -> int:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("onebit.files._open_locked", fail)
-    with pytest.raises(StoreError, match=r"the file is damaged, and .*Permission denied.*choose another --out"):
-        Store(path)
-    assert path.read_bytes() == damaged
-
-
 def test_a_damaged_file_of_which_no_copy_can_be_kept_is_left_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store(path) as store:
         store.put(OTHER_CELL, Result({"mistakes": 1}))
@@ -358,7 +311,7 @@ def test_a_damaged_file_of_which_no_copy_can_be_kept_is_left_alone(path: Path, m
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("shutil.copyfileobj", fail)
+    monkeypatch.setattr("shutil.copyfile", fail)
     with pytest.raises(StoreError, match=r"no copy can be kept .*No space left.*choose another --out"):
         Store(path)
     assert path.read_bytes() == damaged

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from onebit.experiments import vowpal_wabbit
 from onebit.experiments.comparison import Comparison
-from onebit.experiments.players import _make_rounds, player_from
+from onebit.experiments.players import make_rounds, player_from
 from onebit.streams.sources import Source
 
 FAKE = """
@@ -52,7 +52,8 @@ def test_rounds_of_the_reference_table(tmp_path: Path) -> None:
     """The rows behind the 35 (default) and 14 (tuned) mistakes on wine with seed 0: 14 features, standardised."""
     source = Source("wine")
     (facts,) = Comparison((source,), ()).facts.values()
-    _, X, y, n_classes = _make_rounds(facts.stream, source, 0)
+    rounds = make_rounds(facts.stream, source, 0)
+    X, y, n_classes = rounds.X, rounds.y, rounds.n_classes
     assert (X.shape, n_classes) == ((178, 14), 3)
     vowpal_wabbit.write_rounds(tmp_path / "wine.vw", X, y)
     first = (tmp_path / "wine.vw").read_text().splitlines()[0]

@@ -11,9 +11,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from onebit.experiments import Cell, Spec, batches, grid, vowpal_wabbit
-from onebit.experiments.players import play_batch
-from onebit.experiments.run import EnvironmentMismatchError, _check_environment, _needs_of
+from onebit.experiments import Cell, Spec, vowpal_wabbit
+from onebit.experiments.players import play_cell
+from onebit.experiments.run import EnvironmentMismatchError, _check_environment, _described, _needs_of
 from onebit.experiments.workers import LocalProcesses, _end_with_parent
 
 SCRIPT = """
@@ -78,8 +78,7 @@ STREAM = Spec("paper_weak", {"rounds": 10})
 
 def test_a_worker_needs_the_code_that_plays_and_that_users_name() -> None:
     strange = Cell(Spec("a", {"kernel": {"function": "fractions:Fraction"}}), Spec("json:loads"), 1, "test")
-    (batch,) = batches([strange])
-    needs = _needs_of(partial(play_batch), batch)
+    needs = _needs_of(partial(play_cell), strange, _described)
     assert needs.modules == ("fractions", "json", "onebit.experiments.players")
     assert f"python {sys.version_info.major}.{sys.version_info.minor}" in needs.described
     assert f"numpy {np.__version__}" in needs.described
@@ -92,8 +91,7 @@ def test_a_worker_needs_the_code_that_plays_and_that_users_name() -> None:
 def test_a_worker_needs_the_version_of_a_rival_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vowpal_wabbit, "require", lambda: "9.11")
     rival = vowpal_wabbit.VowpalWabbit(vowpal_wabbit._DEFAULT)
-    (batch,) = batches(grid([STREAM], [Spec("Banditron"), rival.spec], [1], "test"))
-    needs = _needs_of(play_batch, batch)
+    needs = _needs_of(play_cell, Cell(STREAM, rival.spec, 1, "test"), _described)
     assert needs.described[-1].endswith("VowpalWabbit 9.11")
     monkeypatch.setattr(vowpal_wabbit, "require", lambda: "9.12")
     with pytest.raises(EnvironmentMismatchError, match=r"VowpalWabbit 9\.12, this run needs"):
@@ -101,8 +99,7 @@ def test_a_worker_needs_the_version_of_a_rival_too(monkeypatch: pytest.MonkeyPat
 
 
 def test_code_that_is_not_there_is_a_mismatch() -> None:
-    (batch,) = batches(grid([STREAM], [Spec("Banditron")], [1], "test"))
-    needs = _needs_of(play_batch, batch)
+    needs = _needs_of(play_cell, Cell(STREAM, Spec("Banditron"), 1, "test"), _described)
     with pytest.raises(EnvironmentMismatchError, match="ModuleNotFoundError: No module named 'nowhere'"):
         _check_environment(needs._replace(modules=("nowhere",)))
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import onebit
+from foundation_checks import FOUNDATION_CHECKS
 from onebit.checks import LEARNER_CHECKS
 from onebit.checks.problems import noisy_problem, snapshot
 from onebit.game import Answer, Guess
@@ -87,7 +88,7 @@ def test_chances_are_numbers() -> None:
     assert not learner._started, "nothing has begun"
 
 
-@pytest.mark.parametrize("check", LEARNER_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", [*LEARNER_CHECKS, *FOUNDATION_CHECKS], ids=lambda check: check.__name__)
 def test_it_keeps_the_contract(check: Any) -> None:
     check(EpsPerceptron(0.2))
 

@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import onebit
+from foundation_checks import FOUNDATION_CHECKS
 from onebit.checks import LEARNER_CHECKS
 from onebit.checks.problems import guesses_of, noisy_problem, snapshot
 from onebit.engine.randomness import Draw, uniform
@@ -25,7 +26,7 @@ from onebit.experiments.entries import parse_player
 
 QUICK = (
     "check_a_class_may_join",
-    "check_a_learner_from_a_file_plays_on",
+    "check_a_saved_learner_plays_on",
     "check_classes_may_grow",
     "check_known_rounds_teach",
     "check_many_rows_are_as_many_guesses",
@@ -35,7 +36,7 @@ QUICK = (
 )
 
 
-@pytest.mark.parametrize("check", [each for each in LEARNER_CHECKS if each.__name__ in QUICK])
+@pytest.mark.parametrize("check", [each for each in LEARNER_CHECKS + FOUNDATION_CHECKS if each.__name__ in QUICK])
 def test_it_keeps_the_contract_where_that_is_quick(check: Callable[[Any], None]) -> None:
     check(onebit.Wrapped(GaussianNB() if check.__name__ == "check_probabilities_are_pure" else None))
 
@@ -152,7 +153,7 @@ def test_an_error_inside_the_classifier_loses_nothing() -> None:
             break
     assert failed == "out of luck"
     assert snapshot(learner) == before
-    assert len(learner._tickets.all_kept()) == 1  # type: ignore[union-attr]
+    assert len(learner._tickets._kept) == 1  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from onebit.playground.scenes import (
     scene_from_table,
 )
 from onebit.playground.server import Sessions
-from onebit.playground.session import _MOST_ANSWERS, FINISHED, READY, Oracle, Session
+from onebit.playground.session import _FINISHED, _MOST_ANSWERS, READY, Oracle, Session
 from onebit.service.gate import Problem
 
 LIGHT = ["perceptron", "chance"]
@@ -49,7 +49,7 @@ def test_a_frame_is_json_and_stays_small_and_ends() -> None:
     while session.frame()["state"] == READY:
         session.advance(500)
     frame = session.frame()
-    assert frame["state"] == FINISHED
+    assert frame["state"] == _FINISHED
     assert frame["round"] == frame["most_rounds"] == MOST_ROUNDS
     assert session.advance(1) == 0
     assert len(json.dumps(frame, allow_nan=False)) < 60_000
@@ -213,7 +213,7 @@ def test_the_oracle_is_caught_on_to() -> None:
         oracle.answer(round, correct=oracle.frame()["guess"] == "a")
     assert sum(oracle.frame()["lately"]) >= 9
     oracle._round = _MOST_ANSWERS + 1
-    assert oracle.frame()["state"] == FINISHED
+    assert oracle.frame()["state"] == _FINISHED
     with pytest.raises(ValueError, match="at most"):
         oracle.answer(_MOST_ANSWERS + 1, correct=True)
 

@@ -11,11 +11,11 @@ import pytest
 
 pytest.importorskip("starlette")
 from in_process import onebit
-from onebit.cli.serve import PASSWORD_FILE_VARIABLE, _database
+from onebit.cli.serve import _PASSWORD_FILE_VARIABLE, _database
 from onebit.decider.calls import own_learner
 from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.decider import Decider
-from onebit.service.app import ROUTES, _api_page, _document
+from onebit.service.app import _ROUTES, _api_page, _document
 from onebit.service.gate import _Allowance
 from onebit.service.tokens import add_token, read_tokens
 from served import DESK, LIGHT, Served, is_problem
@@ -339,7 +339,7 @@ def test_metrics_and_the_page(shared: Served) -> None:
     assert b"http" not in page.body, "nothing is loaded from anywhere"
     assert "default-src 'none'" in page.headers["content-security-policy"]
     paths = shared.ask("GET", "/openapi.json").json["paths"]
-    assert len(paths) == 26
+    assert len(paths) == 27
 
 
 def test_commands(tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_commands(tmp_path: Path) -> None:
 def test_the_password_of_a_database_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, url = tmp_path / "password", "postgresql://onebit@database/onebit"
     monkeypatch.setenv("PGPASSWORD", "another")
-    monkeypatch.setenv(PASSWORD_FILE_VARIABLE, str(file))
+    monkeypatch.setenv(_PASSWORD_FILE_VARIABLE, str(file))
     for content, said in (
         (None, "cannot be read .No such file"),
         (b"", "must have one line"),
@@ -393,12 +393,12 @@ def test_the_password_of_a_database_in_a_file(tmp_path: Path, monkeypatch: pytes
 
 def test_every_route_is_in_the_document_and_on_the_page() -> None:
     paths, page = _document()["paths"], _api_page()
-    for route in ROUTES:
+    for route in _ROUTES:
         operation = paths[route.path.replace(":path", "")][route.method.lower()]
         assert operation["description"] == route.description
         assert ("requestBody" in operation) == (route.method in ("POST", "PUT"))
         assert f"{route.method} {route.path}" in page
-    assert sum(map(len, paths.values())) == len(ROUTES)
+    assert sum(map(len, paths.values())) == len(_ROUTES)
 
 
 def test_references_lead_somewhere_and_operations_have_names_of_their_own() -> None:

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 from unittest import SkipTest
 
-from onebit.checks import engines, kernels_and_streams, protocol, tickets
+from onebit.checks import games, kernels_and_streams, protocol
 from onebit.kernels import Kernel, as_kernel
 from onebit.learners import Learner
 
@@ -25,7 +25,7 @@ def _checks(subject: str, *modules: ModuleType) -> list[Check]:
     return [each for each in found if next(iter(inspect.signature(each).parameters)) == subject]
 
 
-LEARNER_CHECKS = _checks("learner", protocol, engines, tickets)
+LEARNER_CHECKS = _checks("learner", protocol, games)
 """The checks of every learner."""
 
 KERNEL_CHECKS = _checks("kernel", kernels_and_streams)

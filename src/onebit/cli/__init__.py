@@ -13,7 +13,6 @@ from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
 
@@ -38,7 +37,6 @@ COMMANDS = {name: _help_of(name) for panel in _PANELS.values() for name in panel
 """Every command, in the order of ``onebit --help``, with its help."""
 _KEEPING = (["compare"], ["league"], ["reproduce"])  # the commands that keep finished games
 _INTERRUPTED = 130
-_TRUTHS = ("true", "false", "yes", "no", "on", "off", "1", "0")
 _ROOM, _RIGHT = "make room and give the same command again", "ask for the right to it, or choose another"
 _REMEDIES = {
     errno.ENOSPC: _ROOM,
@@ -63,12 +61,6 @@ class _LazyGroup(TyperGroup):
             from onebit.engine.compile_notice import NOTICE
 
             NOTICE.is_command = True
-            # A value after a switch would be taken for one more argument, such as a data set.
-            flags = [parameter for parameter in command.params if getattr(parameter, "is_flag", False)]
-            switches = {option for flag in flags for option in (*flag.opts, *flag.secondary_opts)}
-            for switch, value in pairwise(rest):
-                if switch in switches and value.lower() in _TRUTHS:
-                    _fail(f"{switch} takes no value: give it or leave it out; got {value!r}", code=2)
         return name, command, rest
 
 
@@ -180,7 +172,7 @@ def main() -> None:
         raise
 
 
-def _fail(message: str, code: int = 1) -> NoReturn:
+def _fail(message: str) -> NoReturn:
     """Print what is wrong, and end the program."""
     from rich.console import Console
     from rich.text import Text
@@ -190,4 +182,4 @@ def _fail(message: str, code: int = 1) -> NoReturn:
     # As text, not as markup, and nothing that the terminal obeys: what a user typed comes back letter for letter.
     line = Text.assemble(("error: ", "bold red"), printable(message, keep="\n"))
     Console(stderr=True, highlight=False, soft_wrap=True).print(line)
-    sys.exit(code)
+    sys.exit(1)

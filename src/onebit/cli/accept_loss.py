@@ -12,9 +12,10 @@ def command(path: Annotated[Path, "The decider's file."]) -> None:
     """Let a decider go on whose file has lost events; the loss is noted in its log."""
     with Decider.open(path, accept_loss=True) as decider:
         lost = decider.lost
-    if lost is None:
-        outcome = "nothing was lost, and nothing is changed"
-    else:
-        outcome = f"event {lost['acknowledged']} was acknowledged, and event {lost['found']} is the last that was found"
-        outcome += "; this is noted in the log, and the decider goes on from there"
+    outcome = "nothing was lost, and nothing is changed"
+    if lost is not None:
+        outcome = (
+            f"event {lost['acknowledged']} was acknowledged, and event {lost['found']} is the last that was found; "
+            "this is noted in the log, and the decider goes on from there"
+        )
     Console().print(f"{path}: {outcome}.", soft_wrap=True, markup=False, highlight=False)

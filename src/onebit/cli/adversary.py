@@ -1,6 +1,5 @@
 """``onebit adversary``: every learner against the paper's lower-bound constructions."""
 
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ from onebit.cli.options import has_figures
 from onebit.experiments.duels import DuelRow, duel, duel_by_dimension, paper_adversaries, short_name
 from onebit.inputs import check_integer
 from onebit.reporting.console import prepare_folder, print_table, say_where
-from onebit.reporting.text import Table, grouped, number, write_csv
+from onebit.reporting.text import Table, bound_text, grouped, number, write_csv
 
 _MAX_RUNS = 100_000  # a thousand already tell all that the tables show
 
@@ -28,7 +27,6 @@ def command(
     if theorem is not None and theorem.lower() not in makers:
         raise ValueError(f"there is no adversary {theorem!r}; there are {', '.join(makers)}")
     chosen = list(makers.values()) if theorem is None else [makers[theorem.lower()]]
-    # Before anything is played: a minute later is too late to say that the folder cannot be written.
     prepare_folder(out)
     console = Console()
     is_drawn = has_figures(console)
@@ -74,13 +72,7 @@ def _table(rows: list[DuelRow]) -> Table:
             sections.append(len(lines))
             lines.append([f"{row.challenge.name}: {row.challenge.stated.binds}", "", "", ""])
         mistakes = f"{grouped(row.mean, 1)} ± {grouped(row.standard_error, 1)}"
-        lines.append([short_name(row.learner), mistakes, _bound(row.lower_bound), _bound(row.upper_bound)])
+        bounds = ["" if each is None else bound_text(each) for each in (row.lower_bound, row.upper_bound)]
+        lines.append([short_name(row.learner), mistakes, *bounds])
     title = "Mistakes ± standard error, beside what the theorems force and promise"
     return Table(("learner", "mistakes", "at least", "at most"), lines, title, sections=sections)
-
-
-def _bound(value: float | None) -> str:
-    if value is None:
-        return ""
-    # A number of more than fifteen digits says less than its power of 2.
-    return f"2^{math.log2(value):.4g}" if value >= 1e15 else grouped(value) if value % 1 == 0 else f"{value:.6g}"

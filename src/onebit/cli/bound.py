@@ -7,8 +7,8 @@ from typing import Annotated, Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from onebit.bounds import BOUNDS, Bound
-from onebit.reporting.text import grouped
+from onebit.bounds import BOUNDS
+from onebit.reporting.text import bound_text
 
 
 class _Numbers(NamedTuple):
@@ -46,37 +46,29 @@ def command(
         raise ValueError(f"there is no bound for theorem {theorem!r}; there are {', '.join(BOUNDS)}")
     chosen, given = BOUNDS[theorem], dict(zip(OPTIONS, numbers, strict=True))
     arguments: dict[str, Any] = {name: given[name] for name in chosen.parameters}
-    missing = [OPTIONS[name] for name, value in arguments.items() if value is None]
-    if missing:
+    if missing := [OPTIONS[name] for name, value in arguments.items() if value is None]:
         raise ValueError(f"theorem {theorem} needs {', '.join(missing)} as well")
-    spare = [OPTIONS[name] for name, value in given.items() if value is not None and name not in arguments]
-    if spare:
+    if spare := [OPTIONS[name] for name, value in given.items() if value is not None and name not in arguments]:
         raise ValueError(f"theorem {theorem} does not take {', '.join(spare)}")
     claim = chosen.claim(**arguments)
-    value, log2 = claim.value, claim.log2
     if json:
-        print(dumps({"theorem": theorem, "side": chosen.side, **arguments, "value": value, "log2": log2}))
+        about = {"theorem": theorem, "side": chosen.side, **arguments, "value": claim.value, "log2": claim.log2}
+        print(dumps(about))
         return
-    if value is None or value >= 1e15:  # more than fifteen digits tell less than a power of 2
-        shown = f"2^{log2:.4g}"
-    else:
-        shown = grouped(value) if isinstance(value, int) else f"{value:.6g}"
     console = Console(highlight=False)
-    console.print(_title(chosen))
-    console.print(f"[bold]{shown}[/]")
+    console.print(chosen.title.removeprefix("Return "))
+    console.print(f"[bold]{bound_text(claim.value, claim.log2)}[/]")
 
 
 def _print_list() -> None:
-    def reading_order(item: tuple[str, Bound]) -> tuple[float, str]:
+    def reading_order(theorem: str) -> tuple[float, str]:
         """By number, the sharper version after the stated one; what has no number comes last."""
-        number = item[0].split("-")[0]
-        return (int(number) if number.isdigit() else math.inf), item[0]
+        number = theorem.split("-")[0]
+        return (int(number) if number.isdigit() else math.inf), theorem
 
     table = Table("theorem", "side", "what", "options", title="The bounds: onebit bound THEOREM …")
-    for theorem, entry in sorted(BOUNDS.items(), key=reading_order):
-        table.add_row(theorem, entry.side, _title(entry), " ".join(OPTIONS[name] for name in entry.parameters))
+    for theorem in sorted(BOUNDS, key=reading_order):
+        entry = BOUNDS[theorem]
+        options = " ".join(OPTIONS[name] for name in entry.parameters)
+        table.add_row(theorem, entry.side, entry.title.removeprefix("Return "), options)
     Console().print(table)
-
-
-def _title(entry: Bound) -> str:
-    return entry.title.removeprefix("Return ")

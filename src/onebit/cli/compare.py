@@ -8,14 +8,14 @@ from typing import Annotated, TypeVar
 from rich.console import Console
 
 from onebit.cli import options
-from onebit.cli.options import Games, after_options, has_figures, say_what_was_read, several
+from onebit.cli.options import Games, has_figures, say_what_was_read, several, typed
 from onebit.experiments.comparison import RUNS, Comparison, run_comparison, settle_in_hindsight, write_outcomes
 from onebit.experiments.entries import DEFAULT_ENTRIES, Entry, enter, rival_entries
 from onebit.experiments.run import Executor
 from onebit.experiments.statistics import LEVEL, TOO_FEW_RUNS, ComparisonRow, Tally, compare, signs_to_decide, tally
 from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
 from onebit.reporting.pages import Drawing, section, what_was_run, write_page
-from onebit.reporting.text import Cell, Table, fixed, grouped, in_shell, number, what_means_are, with_error, write_csv
+from onebit.reporting.text import Cell, Table, fixed, grouped, number, what_means_are, with_error, write_csv
 from onebit.streams.data_set import in_lines
 from onebit.streams.preprocess import describe_preprocessing
 from onebit.streams.reading import Reading
@@ -55,9 +55,7 @@ def command(
         tallies = tally(rows, chosen)
         _write_tables(out, rows, tallies)
         write_outcomes(out, outcomes, comparison.seed)
-        words = [] if baseline is None else ["--baseline", baseline]
-        words += [*games.words(reading, runs), *after_options(data)]
-        details |= {"Command": in_shell(["onebit", "compare", *words]), "Baseline": chosen}
+        details |= {"Command": typed(), "Baseline": chosen}
         drawn: list[Drawing] = []
         if is_drawn:
             from onebit.experiments.figures import drawings

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from onebit.cli import options
-from onebit.cli.options import after_options, has_figures, option_words, say_what_was_read, several
+from onebit.cli.options import has_figures, say_what_was_read, several, typed
 from onebit.decider.logged_rounds import is_decider, read_decider
 from onebit.decider.settings import has_password, is_database
 from onebit.experiments.entries import parse_player
@@ -21,7 +21,7 @@ from onebit.inputs import check_choice, check_seed
 from onebit.learners import load
 from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
 from onebit.reporting.pages import Drawing, section, what_was_run, write_page
-from onebit.reporting.text import Cell, Table, grouped, in_shell, number, write_csv
+from onebit.reporting.text import Cell, Table, grouped, number, write_csv
 from onebit.streams.data_set import in_lines
 from onebit.streams.preprocess import METHODS as PREPROCESSING
 from onebit.streams.preprocess import describe_preprocessing
@@ -106,17 +106,13 @@ def command(
         hears, method, seed = replay
         rows = evaluate(found, candidates, hears=hears, preprocessing=method, seed=seed, on_progress=show)
     _write_table(out / "evaluate.csv", rows)
-    words = [word for text in texts for word in ("--learners", text)]
-    words += [] if name is None else ["--name", name]
-    words += [word for label in labels or () for word in ("--classes", label)]
-    words += [*option_words(columns), *option_words(reading), *option_words(replay, always=_Replay._fields)]
     details = {
         "Log": found.name,
         "Read": in_lines(about),
         "Heard": f"{_HEARD[replay.hears]}; saved models hear nothing",
         "Preprocessing": f"{preprocessing}; who scales columns, and saved models, get rows as they come",
         "Seed": str(replay.seed),
-        "Command": in_shell(["onebit", "evaluate", *words, *after_options([log])]),
+        "Command": typed(),
     }
     drawings: list[Drawing] = []
     if is_drawn:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from onebit.cli import options
 from onebit.cli.compare import play_and_show
-from onebit.cli.options import Games, after_options, option_words, several
+from onebit.cli.options import Games, several, typed
 from onebit.experiments.comparison import Failure, Outcome, write_outcomes
 from onebit.experiments.entries import Entry, enter, rival_entries
 from onebit.experiments.league import RUNS, SECONDS, League, every_learner, play_league, with_diagonals
@@ -21,7 +21,7 @@ from onebit.experiments.players import LearnerPlayer, build, player_from
 from onebit.experiments.statistics import LEVEL, Standing, Standings, Tally, signs_to_decide, standings
 from onebit.reporting.console import on_screen, print_table, say_where
 from onebit.reporting.pages import Block, Drawing, section, what_was_run, write_page
-from onebit.reporting.text import Cell, Table, fixed, grouped, in_shell, number, with_error, write_csv
+from onebit.reporting.text import Cell, Table, fixed, grouped, number, with_error, write_csv
 from onebit.streams.reading import Reading
 from onebit.streams.sources import find_sources, known_names
 
@@ -88,8 +88,7 @@ def command(
         results = _Results(standings(outcomes), outcomes, failures, absent)
         _write_tables(out, results)
         write_outcomes(out, outcomes, league.seed)
-        words = [*option_words(field), *games.words(reading, runs), *after_options(data)]
-        details |= {"Command": in_shell(["onebit", "league", *words]), "Longest game": league.longest_game}
+        details |= {"Command": typed(), "Longest game": league.longest_game}
         _write_pages(out, results, details, is_drawn)
     print_table(console, replace(_standings_table(results.standings, {}), title="Standings"))
     console.print(on_screen(_verdict_in_words(results.standings)), highlight=False)

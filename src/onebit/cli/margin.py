@@ -8,13 +8,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from onebit.bounds import Claim
 from onebit.cli import options
 from onebit.cli.options import say_what_was_read
 from onebit.experiments.entries import kernel_names, parse_kernel
 from onebit.kernels import as_kernel
 from onebit.reporting.console import on_screen, progress_bar
-from onebit.reporting.text import grouped
+from onebit.reporting.text import bound_text, grouped
 from onebit.streams import describe, preprocess
 from onebit.streams.data_set import make_data_set
 from onebit.streams.reading import Reading
@@ -55,19 +54,14 @@ def command(
 
 
 def _as_dict(name: str, n_examples: int, result: Margin) -> dict[str, Any]:
+    same = ("radius", "weak", "strong", "weak_limit", "strong_limit", "weak_gap", "strong_gap")
     return {
         "data": name,
         "examples": n_examples,
         "features": result.n_features,
         "classes": len(result.classes),
         "kernel": None if result.kernel is None else repr(result.kernel),
-        "radius": result.radius,
-        "weak": result.weak,
-        "strong": result.strong,
-        "weak_limit": result.weak_limit,
-        "strong_limit": result.strong_limit,
-        "weak_gap": result.weak_gap,
-        "strong_gap": result.strong_gap,
+        **{each: getattr(result, each) for each in same},
         "classes_not_told_from_the_rest": [str(label) for label in result.mixed_classes],
         "promises": [promise.as_dict() for promise in result.promises],
     }
@@ -78,18 +72,17 @@ def _print(name: str, n_examples: int, result: Margin) -> None:
     space = "" if result.kernel is None else f", in the space of {result.kernel!r}"
     size = f"{grouped(n_examples)} examples, {result.n_features} features, {len(result.classes)} classes"
     console.print(Text.assemble(on_screen(name, "bold"), on_screen(f": {size}{space}, radius {result.radius:.6g}")))
-    sides = ("weak", result.weak, result.weak_limit), ("strong", result.strong, result.strong_limit)
-    for kind, value, limit in sides:
-        console.print(f"largest {kind} margin: [bold]{_found(kind, value, limit)}[/]")
+    for kind in ("weak", "strong"):
+        found = _found(kind, getattr(result, kind), getattr(result, f"{kind}_limit"))
+        console.print(f"largest {kind} margin: [bold]{found}[/]")
     if result.mixed_classes:
         names = ", ".join(str(label) for label in result.mixed_classes)
         console.print(on_screen(f"no hyperplane through the origin tells these classes from all the rest: {names}"))
-    table = Table(title="What the theorems promise")
-    table.add_column("theorem")
-    table.add_column("about")
+    table = Table("theorem", "about", title="What the theorems promise")
     table.add_column("at most" if result.kernel is not None else "bound", justify="right")
     for promise in result.promises:
-        table.add_row(promise.theorem, promise.subject, _shown(promise))
+        shown = promise.silent_because if promise.log2 is None else bound_text(promise.value, promise.log2)
+        table.add_row(promise.theorem, promise.subject, shown)
     console.print(table)
 
 
@@ -101,12 +94,3 @@ def _found(kind: str, margin: float, limit: float) -> str:
         return f"none found; it is at most {limit:.3g}"
     # Six digits are printed, so what differs only after them does not.
     return f"{margin:.6g}" if margin >= (1.0 - 1e-6) * limit else f"between {margin:.6g} and {limit:.6g}"
-
-
-def _shown(promise: Claim) -> str:
-    if promise.log2 is None:
-        return promise.silent_because
-    # Kernel bounds have hundreds of digits; beyond what one reads at a glance only the exponent says something.
-    if promise.value is None or not 1e-6 < promise.value < 1e15:
-        return f"2^{promise.log2:.4g}"
-    return f"{promise.value:.6g}" if promise.value < 1 else grouped(promise.value)

@@ -1,5 +1,6 @@
 """Options that several commands have, each written once, and what the commands do with them."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -14,7 +15,7 @@ from onebit.experiments.run import Executor, check_jobs
 from onebit.extras import missing_extra
 from onebit.learners import all_learners
 from onebit.reporting.console import on_screen, say_note
-from onebit.streams.reading import Reading
+from onebit.reporting.text import in_shell
 from onebit.streams.sources import known_names
 
 _OTHERS = ["a stream of your own, mypackage.streams:mine", "or any of them made harder, noise:0.05:digits"]
@@ -59,12 +60,6 @@ class Games(NamedTuple):
         same = {name: getattr(self, name) for name in ("rounds", "seed", "unit_length", "rival_seconds")}
         return {**same, "preprocessing": self.preprocess}
 
-    def words(self, reading: Reading, runs: int) -> list[str]:
-        """Return the options to type to get the same comparison again, of those that all have."""
-        games = self._replace(rival=tuple(several(self.rival)))
-        always = ("rounds", "seed", "preprocess")
-        return ["--runs", str(runs), *option_words(reading), *option_words(games, always)]
-
 
 class Workers(NamedTuple):
     """Where games are played."""
@@ -99,33 +94,9 @@ def several(given: Sequence[str], between: str | None = None) -> list[str]:
     return [name.strip() for part in given for name in part.split(between)]
 
 
-def option_words(given: Any, always: Sequence[str] = ()) -> list[str]:
-    """Return what to type for the fields of a named tuple that differ from their defaults, and for some in any case.
-
-    >>> from onebit.streams.reading import Reading
-    >>> option_words(Reading(label="team", drop=("id", "name")))
-    ['--label', 'team', '--drop', 'id', '--drop', 'name']
-    """
-    words: list[str] = []
-    for name, value in given._asdict().items():
-        if value == given._field_defaults[name] and name not in always:
-            continue
-        option = name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{option}" if value else f"--no-{option}")
-            continue
-        for each in value if isinstance(value, tuple) else (value,):
-            words += [f"--{option}", f"{each:g}" if isinstance(each, float) else str(each)]
-    return words
-
-
-def after_options(names: Sequence[str]) -> list[str]:
-    """Return arguments as they are typed after options: a file's name may begin with a dash.
-
-    >>> after_options(["iris"]), after_options(["-a.csv"])
-    (['iris'], ['--', '-a.csv'])
-    """
-    return [*(["--"] if any(name.startswith("-") for name in names) else []), *names]
+def typed() -> str:
+    """Return the command as it was given, to get the same again."""
+    return in_shell(["onebit", *sys.argv[1:]])
 
 
 def say_what_was_read(console: Console, name: str, about: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from onebit import streams
 from onebit.cli import options
-from onebit.cli.options import after_options, has_figures, option_words, say_what_was_read
+from onebit.cli.options import has_figures, say_what_was_read, typed
 from onebit.experiments.entries import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.game import Trace
@@ -19,7 +19,7 @@ from onebit.playing import play
 from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
 from onebit.reporting.looks import PALETTE
 from onebit.reporting.pages import Drawing, Heading, what_was_run, write_page
-from onebit.reporting.text import Table, grouped, in_figure, in_shell
+from onebit.reporting.text import Table, grouped, in_figure
 from onebit.streams import DataSet, describe
 from onebit.streams.preprocess import METHODS, describe_preprocessing
 from onebit.streams.reading import Reading
@@ -90,10 +90,8 @@ def command(
         "Rounds": f"{grouped(len(found.y))}, {'shuffled' if order.shuffle else 'in the order of the file'}",
         "Preprocessing": preprocess,
         "Seed": str(order.seed),
+        "Command": typed(),
     }
-    words = ["--learner", learner, *option_words(reading), *option_words(order, always=["seed"])]
-    words += ["--preprocess", preprocess] if preprocess != "none" else []
-    facts["Command"] = in_shell(["onebit", "play", *words, *after_options([data])])
     run, listed, again, again_command = what_was_run(facts)
     blocks = [run, listed, *figures, Heading("Class by class"), table, again, again_command]
     write_page(out / "report.html", f"{learner} on {found.name}", blocks, out)
@@ -104,12 +102,8 @@ def command(
 
 def _check_save(path: Path, data: str) -> None:
     """Make sure that a file can be written, and is not the data, before anything is played."""
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"--save {path}: there is no folder {path.parent}; make it first")
-    if path.is_dir():
-        raise ValueError(f"--save {path}: is a folder; name a file in it, such as {path / 'model.onebit'}")
     if path.exists() and not path.is_file():
-        raise ValueError(f"--save {path}: is a device or a pipe; name a file, such as model.onebit")
+        raise ValueError(f"--save {path}: is a folder or a device; name a file, such as model.onebit")
     if path.exists() and Path(data).exists() and path.samefile(data):
         raise ValueError(f"--save {path}: is the file with the data; name another, such as model.onebit")
     prepare_folder(path.absolute().parent, f"--save {path}:")

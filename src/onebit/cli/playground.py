@@ -1,12 +1,12 @@
 """``onebit playground``: serve the page on this machine, and open a browser."""
 
-import contextlib
 import os
 import socket
 import subprocess
 import sys
 import threading
 import webbrowser
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Annotated
 
@@ -35,10 +35,9 @@ def command(
         again, environment = [sys.executable, "-m", "onebit", *words], {**os.environ, _NO_COMPILER: "1"}
         if os.name == "posix":
             os.execve(again[0], again, environment)
-        with contextlib.suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt):
             raise SystemExit(subprocess.run(again, env=environment, check=False).returncode)
         return
-    # A large library: who serves nothing does without it.
     import uvicorn
 
     from onebit.playground.server import Playground
@@ -52,25 +51,14 @@ def command(
     sys.stdout.flush()
     if browser:
         threading.Timer(0.5, webbrowser.open, [address]).start()
-    with contextlib.suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt):
         Server(settings, connection_limits(None, None, raise_file_limit())).run(sockets=[listening])
     console.print("Stopped.")
 
 
 def _listen(port: int) -> socket.socket:
     """Return a socket of this machine alone, on that port, or on any other if it is taken."""
-    for wanted in (port, 0):
-        listening = socket.socket()
-        # Not to wait for the last of an earlier playground's connections; on Windows it would share the port.
-        if os.name == "posix":
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((_HOST, wanted))
-            listening.listen()
-        except OSError:
-            listening.close()
-            if wanted == 0:
-                raise
-        else:
-            return listening
-    raise AssertionError("a free port is always found, or an error raised")
+    try:
+        return socket.create_server((_HOST, port))
+    except OSError:
+        return socket.create_server((_HOST, 0))

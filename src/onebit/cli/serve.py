@@ -13,9 +13,9 @@ from onebit.files import make_folder
 from onebit.inputs import check_integer, check_number
 from onebit.service.tokens import FILE, read_tokens
 
-LOG_VARIABLE = "ONEBIT_LOG"
+_LOG_VARIABLE = "ONEBIT_LOG"
 """Names the database, so that no password need be on the command line."""
-PASSWORD_FILE_VARIABLE = "ONEBIT_LOG_PASSWORD_FILE"
+_PASSWORD_FILE_VARIABLE = "ONEBIT_LOG_PASSWORD_FILE"
 """Names a file with the database's password, as containers are given secrets."""
 _GRACE_SECONDS = 20
 _FAILED, _INTERRUPTED = 1, 130  # what shells expect
@@ -106,22 +106,22 @@ def _database(log: str | None) -> str | None:
     """Return the URL of the database that was named, if one was."""
     if log is not None and has_password(log):
         raise ValueError(
-            f"--log must have no password: everybody on this machine could read it there. Give it in {LOG_VARIABLE} "
-            f"instead of --log, in PGPASSWORD, in the file ~/.pgpass, or in one that {PASSWORD_FILE_VARIABLE} names"
+            f"--log must have no password: everybody on this machine could read it there. Give it in {_LOG_VARIABLE} "
+            f"instead of --log, in PGPASSWORD, in the file ~/.pgpass, or in one that {_PASSWORD_FILE_VARIABLE} names"
         )
-    log = log or os.environ.get(LOG_VARIABLE) or None
+    log = log or os.environ.get(_LOG_VARIABLE) or None
     if log is not None and not is_database(log):
-        raise ValueError(f"--log and {LOG_VARIABLE} must be the URL of a database: postgresql://user@host/database")
-    if (named := os.environ.get(PASSWORD_FILE_VARIABLE)) and log is not None:
+        raise ValueError(f"--log and {_LOG_VARIABLE} must be the URL of a database: postgresql://user@host/database")
+    if (named := os.environ.get(_PASSWORD_FILE_VARIABLE)) and log is not None:
         try:
             password = Path(named).read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is no text"
             raise ValueError(
-                f"{PASSWORD_FILE_VARIABLE}={named} cannot be read ({reason}); is it there, may you read it?"
+                f"{_PASSWORD_FILE_VARIABLE}={named} cannot be read ({reason}); is it there, may you read it?"
             ) from None
         if not password or "\n" in password or "\0" in password:
-            raise ValueError(f"{PASSWORD_FILE_VARIABLE}={named} must have one line, the database's password")
+            raise ValueError(f"{_PASSWORD_FILE_VARIABLE}={named} must have one line, the database's password")
         os.environ["PGPASSWORD"] = password  # where libpq looks for it
     return log
 

@@ -22,10 +22,8 @@ from onebit.learners import BanditSVM, all_learners
 from onebit.playing import play
 from onebit.reporting.console import on_screen, progress_bar
 
-_ALL = "all"
-"""In place of names: every learner, with its default settings."""
+_ALL = "all"  # in place of names: every learner, with its default settings
 _N_ROUNDS, _N_CLASSES, _N_CALM = 60, 3, 5000
-_SETTINGS: Any = config
 _REMEDY = "let the variable NUMBA_CACHE_DIR name a folder of yours, and give the same command again"
 
 
@@ -35,12 +33,10 @@ def command(
     ] = (),
 ) -> None:
     """Compile what you will need, so that no first guess waits for it; the code is kept on disk."""
-    players = []
-    for text in _named(learners):
-        player = parse_player(text)
-        if not isinstance(player, LearnerPlayer):
-            raise ValueError(f"{text} is no learner: there is nothing of it to compile; leave it out")
-        players.append(player)
+    names = _named(learners)
+    players = [player for player in map(parse_player, names) if isinstance(player, LearnerPlayer)]
+    if len(players) < len(names):
+        raise ValueError(f"{', '.join(names)}: only learners can be compiled; leave other players out")
     folder = _check_place()
     NOTICE.keep_quiet()  # the bar says it
     began, n_before = time.monotonic(), NOTICE.n_compiled
@@ -70,9 +66,9 @@ def _named(learners: Sequence[str]) -> list[str]:
 
 def _check_place() -> Path:
     """Return where code is kept, or raise if it cannot be, or nothing is compiled."""
-    if _SETTINGS.DISABLE_JIT:
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
         raise ValueError("NUMBA_DISABLE_JIT switches the compiler off: unset it, and give the same command again")
-    wanted = _SETTINGS.CACHE_DIR
+    wanted = config.CACHE_DIR  # type: ignore[attr-defined]
     try:
         folder = place()
     except RuntimeError:

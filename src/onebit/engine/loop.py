@@ -44,8 +44,6 @@ class Algorithm(NamedTuple):
         Whether every answer is the right label itself.
     pauses : bool
         Whether the loop stops after every change, for a state that only Python can change.
-    is_compiled : bool
-        False if the functions are plain Python: then so is the loop.
     """
 
     score: Callable[..., int]
@@ -54,7 +52,6 @@ class Algorithm(NamedTuple):
     update: Callable[..., bool]
     full_information: bool = False
     pauses: bool = False
-    is_compiled: bool = True
 
 
 def inline_into_loop(algorithm: Algorithm) -> Algorithm:
@@ -63,9 +60,9 @@ def inline_into_loop(algorithm: Algorithm) -> Algorithm:
     return algorithm._replace(**functions)
 
 
-READY, FULL, UNSCORED, CHANGED, ENDED = range(5)
+READY, FULL, UNSCORED, CHANGED = range(4)
 """Why the loop stops: at the end; before a round for which the arrays must grow; before a row that cannot be scored
-(or, in blocks, not surely enough); after a change, if the algorithm pauses; because an adaptive stream has ended."""
+(or, in blocks, not surely enough); after a change, if the algorithm pauses."""
 
 
 class CompiledAlgorithm(NamedTuple):
@@ -90,7 +87,7 @@ def compile_algorithm(
     algorithm: Algorithm, state_of: Any = tuple, scratch_of: Any = tuple, settings_of: Any = tuple
 ) -> CompiledAlgorithm:
     """Return an algorithm's compiled functions, compiled once; the types are those of its named tuples."""
-    score, choose, probabilities, update, full_information, pauses, is_compiled = algorithm
+    score, choose, probabilities, update, full_information, pauses = algorithm
     # A user's functions may make arrays; ours do not, and need not pay for counting them.
     finished = jit_no_refcount if all(is_ours(function) for function in (score, choose, probabilities, update)) else jit
 
@@ -158,8 +155,6 @@ def compile_algorithm(
         answer = Answer(label, explored, correct, truth)
         return update(state_of(*state), row, 0, scratch_of(*scratch), answer, settings_of(*settings))
 
-    if not is_compiled:
-        return CompiledAlgorithm(loop, guess, update_one)
     return CompiledAlgorithm(finished(loop, is_long=True), finished(guess), finished(update_one))
 
 

@@ -1,6 +1,6 @@
 """Players × streams × seeds: the grid, the players, the store of results, and the executors."""
 
-from onebit.experiments.grid import JSON, Batch, Cell, Spec, batches, grid
+from onebit.experiments.grid import JSON, Cell, Spec, grid
 from onebit.experiments.players import LearnerPlayer, Player, PlayerTrace, player_from
 from onebit.experiments.run import CellError, Executor, WorkerWarning, run
 from onebit.experiments.store import DamageWarning, MissingResultError, Played, Result, Store, StoreError
@@ -8,7 +8,6 @@ from onebit.experiments.workers import LocalProcesses
 
 __all__ = [
     "JSON",
-    "Batch",
     "Cell",
     "CellError",
     "DamageWarning",
@@ -24,7 +23,6 @@ __all__ = [
     "Store",
     "StoreError",
     "WorkerWarning",
-    "batches",
     "grid",
     "player_from",
     "run",

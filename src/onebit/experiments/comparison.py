@@ -20,7 +20,7 @@ from onebit.code_version import code_version, reachable
 from onebit.engine.loop import default_checkpoints
 from onebit.experiments.entries import Entry
 from onebit.experiments.grid import JSON, Cell, Spec
-from onebit.experiments.players import PATIENCE, learned_arrays, play_batch, player_from
+from onebit.experiments.players import PATIENCE, learned_arrays, make_rounds, play_cell, player_from
 from onebit.experiments.run import Executor, check_jobs, run
 from onebit.experiments.store import Store
 from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_number, check_seed
@@ -129,11 +129,11 @@ def _code_of_rounds(source: Source) -> set[str]:
     # they play with.
     of_all = ["onebit.streams.preprocess", *(["onebit.streams.changes"] if source.changes else [])]
     if source.stream is None:
-        return {play_batch.__module__} | reachable("onebit.streams.data_set", *of_all)
+        return {play_cell.__module__} | reachable("onebit.streams.data_set", *of_all)
     module, path, _ = source.stream.partition(":")
     drawn = reachable(module if path else draw_function(source.stream).__module__, *of_all)
     # Alone too: it counts the classes of a stream, and imports the readers of all files.
-    return {play_batch.__module__, "onebit.streams.sources"} | drawn
+    return {play_cell.__module__, "onebit.streams.sources"} | drawn
 
 
 @dataclass(frozen=True)
@@ -218,14 +218,17 @@ def run_comparison(
     """
     check_jobs(jobs)  # before any file is read
     cells, path = comparison.cells(), folder / "arena.sqlite"
-    play = partial(play_batch, comparison.keep_learned, comparison.rival_seconds)
+    play = partial(play_cell, comparison.keep_learned, comparison.rival_seconds)
     failed: dict[tuple[Spec, Spec], str] = {}
 
     def note(cell: Cell, reason: str) -> None:
         failed.setdefault((cell.stream, cell.player), f"{reason} (seed {cell.seed})")
 
     noting = None if on_failure is None else note
-    run(cells, path, play, jobs=jobs, on_progress=on_progress, executor=executor, on_failure=noting)
+    try:
+        run(cells, path, play, jobs=jobs, on_progress=on_progress, executor=executor, on_failure=noting)
+    finally:
+        make_rounds.cache_clear()
     of_entry: dict[tuple[Spec, Spec], list[Cell]] = {}
     for cell in cells:
         of_entry.setdefault((cell.stream, cell.player), []).append(cell)

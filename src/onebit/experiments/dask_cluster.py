@@ -328,11 +328,11 @@ class _Run:
 
     def __init__(self, folder: Path, worker: Any, n_threads: int) -> None:
         self._folder, self._worker = folder, worker
-        (folder / "scratch").mkdir(parents=True)
+        folder.mkdir(parents=True)
         # Dask's nanny makes its workers daemons, which may start no processes; ours end with the worker.
         config: dict[str, Any] = getattr(multiprocessing.current_process(), "_config", {})
         config["daemon"] = False
-        self._pool = LocalProcesses(n_threads, folder / "scratch")
+        self._pool = LocalProcesses(n_threads, folder)
         threading.Thread(target=self._end_with_lease, name=folder.name, daemon=True).start()
 
     def call(self, packed: bytes, files: list[Path]) -> tuple[Any] | None:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,14 +33,19 @@ class Spec:
     """The one JSON text of this spec."""
 
     def __post_init__(self) -> None:
-        _require_type("name", self.name, str)
-        for setting in self.settings:
-            _require_type(f"the name of a setting of {self.name}", setting, str)
-        named = self.settings.items()
-        text = _object({name: _exact(f"setting {name!r} of {self.name}", value) for name, value in named})
-        # Through JSON and back: a private copy, equal to what is read from a store.
-        object.__setattr__(self, "settings", json.loads(text))
-        object.__setattr__(self, "canonical", _object({"name": json.dumps(self.name), "settings": text}))
+        try:
+            # Through JSON and back: a private copy, equal to what is read from a store.
+            text = _canonical({"name": self.name, "settings": dict(self.settings)})
+            kept = json.loads(text)["settings"]
+        except TypeError:
+            kept = None
+        if kept != dict(self.settings):
+            raise ValueError(
+                f"settings of {self.name} must survive JSON exactly: None, bool, int, float other than nan, str, list "
+                f"or dict (for NumPy values: .item() or .tolist()); got {dict(self.settings)!r}"
+            )
+        object.__setattr__(self, "settings", kept)
+        object.__setattr__(self, "canonical", text)
 
     @property
     def label(self) -> str:
@@ -70,17 +74,14 @@ class Cell:
     version: str
     """Anything else that the result depends on; another version is another key."""
     source: Any = field(default=None, compare=False, repr=False)
-    """What `play_batch` needs to make the stream, such as the path of its file; no part of the key."""
-
-    def __post_init__(self) -> None:
-        _require_type("seed", self.seed, int)
-        _require_type("version", self.version, str)
+    """What the play function needs to make the stream, such as the path of its file; no part of the key."""
 
     @cached_property
     def canonical(self) -> str:
         """The one JSON text of this cell, which its key is the hash of."""
-        texts = {"player": self.player.canonical, "seed": json.dumps(self.seed), "stream": self.stream.canonical}
-        return _object({**texts, "version": json.dumps(self.version)})
+        seed, version = json.dumps(self.seed), json.dumps(self.version)
+        texts = f'"player":{self.player.canonical},"seed":{seed},"stream":{self.stream.canonical},"version":{version}'
+        return f"{{{texts}}}"
 
     @cached_property
     def key(self) -> str:
@@ -93,61 +94,15 @@ class Cell:
         return f"{self.stream.label} × {self.player.label}, seed {self.seed}"
 
 
-@dataclass(frozen=True)
-class Batch:
-    """The cells that share a stream and a seed, so that the stream is generated only once."""
-
-    stream: Spec
-    seed: int
-    cells: tuple[Cell, ...]
-    """At least one cell, in the order to play them."""
-
-    def __post_init__(self) -> None:
-        if not self.cells:
-            raise ValueError(f"a batch needs at least one cell, got none for {self.stream.label}, seed {self.seed}")
-        for cell in self.cells:
-            if (cell.stream, cell.seed) != (self.stream, self.seed):
-                raise ValueError(f"{cell.label} cannot be in the batch of {self.stream.label}, seed {self.seed}")
-
-
 def grid(streams: Iterable[Spec], players: Iterable[Spec], seeds: Iterable[int], version: str) -> list[Cell]:
     """Return every player on every stream with every seed: streams outermost, then seeds, then players."""
     players, seeds = list(players), list(seeds)
     return [Cell(stream, player, seed, version) for stream in streams for seed in seeds for player in players]
 
 
-def batches(cells: Iterable[Cell]) -> list[Batch]:
-    """Group cells by stream and seed; batches and the cells in them keep the order of first appearance."""
-    groups: dict[tuple[Spec, int], list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault((cell.stream, cell.seed), []).append(cell)
-    return [Batch(stream, seed, tuple(members)) for (stream, seed), members in groups.items()]
-
-
-def _object(texts: Mapping[str, str]) -> str:
-    """Return the JSON object of JSON texts: names sorted, no spaces, ASCII only."""
-    return "{" + ",".join(f"{json.dumps(name)}:{texts[name]}" for name in sorted(texts)) + "}"
-
-
-def _exact(where: str, value: object) -> str:
-    """Return the one JSON text of a value, or raise for one that would not come back as it is."""
-    if type(value) is list:
-        return "[" + ",".join(_exact(f"{where}, item {at}", item) for at, item in enumerate(value)) + "]"
-    if type(value) is dict:
-        for name in value:
-            _require_type(f"{where}, the name of an item", name, str)
-        return _object({name: _exact(f"{where}, item {name!r}", item) for name, item in value.items()})
-    if type(value) is float and math.isnan(value):
-        raise ValueError(f"{where} is nan, which is not equal to itself; use a number, or None")
-    if type(value) is float and math.isinf(value):
-        # JSON has no infinity, but this number overflows and is read back as one.
-        return "1e999" if value > 0 else "-1e999"
-    if value is not None and type(value) not in (bool, int, float, str):
-        raise TypeError(
-            f"{where} is {value!r} of type {type(value).__name__}, which does not survive JSON exactly; "
-            "use None, bool, int, float, str, list or dict (for NumPy values: .item() or .tolist())"
-        )
-    return json.dumps(value)
+def _canonical(value: Any) -> str:
+    """Return the one JSON text: names sorted, no spaces, ASCII only."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def _as_python(value: JSON) -> str:
@@ -159,9 +114,3 @@ def _as_python(value: JSON) -> str:
     if kind == "float":
         return str(held)
     return str(held).rpartition(":")[2] if kind == "import" else repr(value)
-
-
-def _require_type(what: str, value: object, kind: type) -> None:
-    # Exactly this type: NumPy's float64 and str_ are subclasses, bool is an int, and JSON would change all three.
-    if type(value) is not kind:
-        raise TypeError(f"{what} must be a plain {kind.__name__}, got {value!r} of type {type(value).__name__}")

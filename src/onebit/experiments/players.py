@@ -5,9 +5,14 @@ process: `player_from` makes the player again. The name is that of a learner of 
 else: a learner of the user's own, or a subclass of `Player`.
 """
 
+import shutil
+import tempfile
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +21,8 @@ import numpy as np
 from onebit import learners, typed_json
 from onebit.code_version import reachable
 from onebit.engine.loop import default_checkpoints
-from onebit.experiments.grid import JSON, Batch, Spec
+from onebit.experiments.grid import JSON, Cell, Spec
 from onebit.experiments.store import Played, Result
-from onebit.experiments.workers import batch_folder
 from onebit.import_paths import find_by_import_path, import_path_of, is_import_path
 from onebit.inputs import Integers
 from onebit.learners import Learner
@@ -222,8 +226,26 @@ def paths_in(value: JSON) -> Iterator[str]:
 # The games of a comparison: which rows are played, in which order. This module is in the key of every stored game.
 
 
-def _make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Any, Integers, int]:
-    """Return the rows of one run in order, as they come and preprocessed, their labels, and the number of classes."""
+@dataclass(eq=False)
+class _Rounds:
+    """The rounds of one run."""
+
+    raw: Any  # the rows in order, as they come
+    X: Any  # preprocessed
+    y: Integers
+    n_classes: int
+
+    @cached_property
+    def scratch(self) -> Path:
+        """A folder for players' files, which goes when the rounds do."""
+        folder = tempfile.mkdtemp(prefix="onebit-rounds-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return Path(folder)
+
+
+@lru_cache(maxsize=1)  # cells with the same rounds follow each other
+def make_rounds(stream: Spec, source: Source, seed: int) -> _Rounds:
+    """Return the rows of one run, their labels, and the number of classes."""
     settings: dict[str, Any] = dict(stream.settings)
     if source.stream is not None:
         raw, y, n_classes = draw_source(source, settings["rounds"], seed)
@@ -234,27 +256,25 @@ def _make_rounds(stream: Spec, source: Source, seed: int) -> tuple[Any, Any, Int
             raise ValueError(f"{source.path or source.name} has changed while it was being played; run again")
         n_classes = data.n_classes
         raw, y = changed(source, *data.shuffled(seed, settings["rounds"]), n_classes, seed)
-    return raw, preprocess(raw, str(settings["preprocessing"]), bool(settings["unit_length"])), y, n_classes
+    X = preprocess(raw, str(settings["preprocessing"]), bool(settings["unit_length"]))
+    return _Rounds(raw, X, y, n_classes)
 
 
-def play_batch(keep_learned: bool, patience: float, batch: Batch) -> Iterator[Played]:
-    """Make the rounds once and let every player play them; one that scales columns gets raw rows."""
-    source: Source = batch.cells[0].source
-    raw, X, y, n_classes = _make_rounds(batch.stream, source, batch.seed)
-    # A generator's `with` ends when the last cell is taken, or when the batch is given up.
-    with batch_folder() as scratch:
-        for cell in batch.cells:
-            player = player_from(cell.player)
-            object.__setattr__(player, "patience", patience)  # a user's player may be a frozen dataclass
-            if y.ndim == 2 and not player.takes_several_right:
-                raise ValueError(f"{player.title} needs one right label in every round; leave it out of {source.name}")
-            start = time.perf_counter()
-            trace = player.play(raw if player.scales_rows else X, y, n_classes, cell.seed, scratch)
-            seconds = time.perf_counter() - start if trace.seconds is None else float(trace.seconds)
-            expected = len(default_checkpoints(len(y)))
-            if np.shape(trace.curve) != (expected,) or np.asarray(trace.curve).dtype.kind not in "iu":
-                raise ValueError(
-                    f"a player's curve must hold whole numbers, its mistakes after each of the {expected} rounds of "
-                    f"onebit.engine.loop.default_checkpoints({len(y)}); got shape {np.shape(trace.curve)}"
-                )
-            yield Played(cell, trace.result(keep_learned), seconds if np.isfinite(seconds) else None)
+def play_cell(keep_learned: bool, patience: float, cell: Cell) -> Played:
+    """Let a player play its rounds; one that scales columns gets raw rows."""
+    rounds = make_rounds(cell.stream, cell.source, cell.seed)
+    player, y = player_from(cell.player), rounds.y
+    object.__setattr__(player, "patience", patience)  # a user's player may be a frozen dataclass
+    if y.ndim == 2 and not player.takes_several_right:
+        raise ValueError(f"{player.title} needs one right label in every round; leave it out of {cell.source.name}")
+    start = time.perf_counter()
+    X = rounds.raw if player.scales_rows else rounds.X
+    trace = player.play(X, y, rounds.n_classes, cell.seed, rounds.scratch)
+    seconds = time.perf_counter() - start if trace.seconds is None else float(trace.seconds)
+    expected = len(default_checkpoints(len(y)))
+    if np.shape(trace.curve) != (expected,) or np.asarray(trace.curve).dtype.kind not in "iu":
+        raise ValueError(
+            f"a player's curve must hold whole numbers, its mistakes after each of the {expected} rounds of "
+            f"onebit.engine.loop.default_checkpoints({len(y)}); got shape {np.shape(trace.curve)}"
+        )
+    return Played(cell, trace.result(keep_learned), seconds if np.isfinite(seconds) else None)

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from onebit.experiments.grid import Cell
-from onebit.files import claimed
 from onebit.reporting.text import grouped
 from onebit.sqlite_file import (
     DAMAGE_ERRORS,
@@ -150,8 +149,8 @@ class Store:
             self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
             opened.callback(self._connection.close)
             # Twice: SQLite also reports damage after a single failed read.
-            if damage_of(self._connection, self.path) and damage_of(self._connection, self.path):
-                self._rebuild_alone()
+            if damage_of(self._connection, self.path) and (problem := damage_of(self._connection, self.path)):
+                self._rebuild(problem)
             # A rollback journal and not a write-ahead log: the store stays one file that can be copied, works on
             # network folders, and with EXTRA a committed row survives kill -9 and power loss; a commit takes ms.
             self._connection.execute("PRAGMA synchronous = EXTRA")
@@ -173,15 +172,16 @@ class Store:
         """Close the file."""
         self._connection.close()
 
-    def look_up(self, keys: Iterable[str]) -> dict[str, bool]:
-        """Return those of these keys of cells that have a row, each with whether the row has the right checksum."""
+    def finished(self, keys: Iterable[str], warn: bool = False) -> set[str]:
+        """Return which of these keys of cells have a sound result; warn of damaged ones if asked for."""
         with self._explaining():
-            rows = ((key, self._row(key)) for key in keys)
-            return {key: _is_sound(row, key) for key, row in rows if row is not None}
-
-    def finished(self, keys: Iterable[str]) -> set[str]:
-        """Return which of these keys of cells have a sound result."""
-        return {key for key, is_sound in self.look_up(keys).items() if is_sound}
+            rows = [(key, self._row(key)) for key in keys]
+        stored = {key: _is_sound(row, key) for key, row in rows if row is not None}
+        sound = {key for key, is_sound in stored.items() if is_sound}
+        if warn and len(sound) < len(stored):
+            message = f"{len(stored) - len(sound)} of {len(stored)} stored results are damaged (wrong checksum)"
+            warnings.warn(f"{self.path}: {message} and will be played again", DamageWarning, stacklevel=3)
+        return sound
 
     def put(self, cell: Cell, result: Result, seconds: float | None = None) -> None:
         """Keep the result of a cell, and how many seconds it took; when this returns, it survives a kill.
@@ -232,41 +232,35 @@ class Store:
             row = self._connection.execute(f"SELECT {_SECONDS} FROM timings WHERE key = ?", (cell.key,)).fetchone()
         return None if row is None else row[0]
 
-    def _rebuild_alone(self) -> None:
-        """Rebuild the file unless another process has done so: what was added since would be lost."""
-        lock = self.path.with_name(f"{self.path.name}.rebuilding")
-        try:
-            with claimed(lock):
-                try:
-                    if problem := damage_of(self._connection, self.path):
-                        self._rebuild(problem)
-                finally:
-                    lock.unlink(missing_ok=True)
-        except OSError as error:
-            message = f"the file is damaged, and cannot be rebuilt ({error.strerror})"
-            raise StoreError(f"{self.path}: {message}. {_REMEDY}") from error
-
     def _rebuild(self, problem: str) -> None:
-        """Keep a copy of the damaged file, and put all sound rows into a new one in its place."""
+        """Keep a copy of the damaged file, and rebuild it from all rows that can be read and are sound."""
         # Otherwise SQLite reads nothing of a truncated file.
         self._connection.execute("PRAGMA writable_schema = ON")
-        rows = _readable(self._connection, "results", _COLUMNS)
-        timings = _readable(self._connection, "timings", f"CAST(key AS BLOB), {_SECONDS}")
-        sound = {row[0]: row for row in rows if _is_sound(row)}
-        if not sound:
+        keys = [key for (key,) in _until_damage(self._connection, "SELECT CAST(key AS BLOB) FROM results")]
+        query = f"SELECT {_COLUMNS} FROM results WHERE key = CAST(? AS TEXT)"
+        rows = [row for key in keys for row in _until_damage(self._connection, query, key) if _is_sound(row)]
+        timings = _until_damage(self._connection, f"SELECT CAST(key AS BLOB), {_SECONDS} FROM timings")
+        times = {key: seconds for key, seconds in timings if seconds is not None}
+        if not rows:
             raise StoreError(f"{self.path}: the file is damaged ({problem}), no result in it can be read. {_REMEDY}")
-        copy = _copy_aside(self.path)
+        copies = (self.path.with_name(f"{self.path.name}.damaged-{number}") for number in itertools.count(1))
+        copy = next(copy for copy in copies if not copy.exists())
+        try:
+            shutil.copyfile(self.path, copy)
+        except OSError as error:
+            copy.unlink(missing_ok=True)
+            message = f"the file is damaged, and no copy can be kept ({error})"
+            raise StoreError(f"{self.path}: {message}. {_REMEDY}") from error
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
             create_tables(fresh, _SCHEMA, _APPLICATION_ID, _FORMAT_VERSION)
-            fresh.executemany(_INSERT, sound.values())
-            times = {key: seconds for key, seconds in timings if key in sound and seconds is not None}
+            fresh.executemany(_INSERT, rows)
             fresh.executemany("INSERT INTO timings VALUES (CAST(? AS TEXT), ?)", times.items())
             # In one transaction, under SQLite's lock: processes that have the file open continue with the new one.
             fresh.backup(self._connection)
         self._connection.execute("PRAGMA writable_schema = OFF")
-        message = f"It was rebuilt from the {len(sound)} results in it that are sound; the damaged file is kept as"
+        message = f"It was rebuilt from the {len(rows)} results in it that are sound; the damaged file is kept as"
         message = f"{self.path}: the file was damaged ({problem}). {message} {copy.name}"
-        warnings.warn(message, DamageWarning, stacklevel=5)
+        warnings.warn(message, DamageWarning, stacklevel=4)
 
     def _row(self, key: str) -> _Row | None:
         row: _Row | None = self._connection.execute(f"SELECT {_COLUMNS} FROM results WHERE key = ?", (key,)).fetchone()
@@ -282,41 +276,12 @@ class Store:
             raise StoreError(f"{self.path}: {error}. {advice}") from error
 
 
-def _readable(connection: sqlite3.Connection, table: str, columns: str) -> list[Any]:
-    """Return the rows of a damaged table that can be reached, through the table or its index, from either end."""
-    ids: set[int] = set()
-    for way in ("NOT INDEXED ORDER BY rowid", f"INDEXED BY sqlite_autoindex_{table}_1 ORDER BY key"):
-        for direction in ("ASC", "DESC"):
-            for (found,) in _until_damage(connection, f"SELECT rowid FROM {table} {way} {direction}"):
-                # Neighbours too: Python withholds the row before an unreadable one.
-                ids.update((found - 1, found, found + 1))
-    rows: list[Any] = []
-    for number in sorted(number for number in ids if abs(number) < 2**63):
-        rows += _until_damage(connection, f"SELECT {columns} FROM {table} WHERE rowid = {number}")
-    return rows
-
-
-def _until_damage(connection: sqlite3.Connection, query: str) -> Iterator[Any]:
+def _until_damage(connection: sqlite3.Connection, query: str, *values: Any) -> Iterator[Any]:
     try:
-        yield from connection.execute(query)
+        yield from connection.execute(query, values)
     except DAMAGE_ERRORS as error:
         if not is_damage(error):
             raise
-
-
-def _copy_aside(path: Path) -> Path:
-    copies = (path.with_name(f"{path.name}.damaged-{number}") for number in itertools.count(1))
-    copy = next(copy for copy in copies if not copy.exists())
-    copy.touch(exist_ok=False)
-    try:
-        with path.open("rb") as damaged, copy.open("wb") as file:
-            shutil.copyfileobj(damaged, file)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        copy.unlink(missing_ok=True)
-        raise StoreError(f"{path}: the file is damaged, and no copy can be kept ({error}). {_REMEDY}") from error
-    return copy
 
 
 def _is_sound(row: _Row, key: str | None = None) -> bool:

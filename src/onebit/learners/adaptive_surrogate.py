@@ -1,30 +1,18 @@
 """Adaptive gradient descent on the logistic loss, with randomized decoding and fading uniform exploration."""
 
 import math
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 from onebit.engine.jit import jit_inline, jit_internal
 from onebit.engine.state import LARGEST_SQUARE, State
 from onebit.game import Answer
 from onebit.inputs import check_integer, check_number
 from onebit.learners.base import Learner
-from onebit.learners.gradient import (
-    ANSWERS,
-    COUNT,
-    PROPENSITY,
-    SOFT,
-    SQUARE,
-    UNIFORM,
-    GradientState,
-    Scratch,
-    Weights,
-    adaptive_rate,
-    take_step,
-    write_gradient,
-    write_softmax,
-)
+from onebit.learners.gradient import COUNT, PROPENSITY, GradientState, Scratch, Weights, adaptive_step, write_softmax
 
 
+@dataclass(eq=False, repr=False)
 class AdaptiveSurrogate(Learner):
     """Draws from the softmax where that is unsure, from all labels now and then, and takes steps of its own size.
 
@@ -42,10 +30,8 @@ class AdaptiveSurrogate(Learner):
     horizon : int, optional
         T, the number of rounds. By default it is not known: round t explores with the q of T = t, where t counts the
         answers so far. No doubling is needed: that q falls, and adds up to no more than twice what a known T gives.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -68,24 +54,16 @@ class AdaptiveSurrogate(Learner):
     Shibukawa, Tsuchiya, Sakaue, Yamanishi (2025). Bandit and delayed feedback in online structured prediction. NeurIPS.
     """
 
-    def __init__(
-        self, norm_bound: float = 5.0, horizon: int | None = None, *, classes: Any = None, seed: int = 0
-    ) -> None:
-        self.norm_bound = norm_bound
-        self.horizon = horizon
-        self.classes = classes
-        self.seed = seed
+    norm_bound: float = 5.0
+    horizon: int | None = None
 
     def _new_state(self) -> State:
         bound = check_number("norm_bound", self.norm_bound, at_least=1e-30, at_most=1e100)
         rounds = 0 if self.horizon is None else check_integer("horizon", self.horizon, low=1, high=2**53)
         return _State(_Settings(float(rounds), bound), self.n_features_in_, len(self.classes_))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # In the 300 rows of scikit-learn's check nearly every guess is uniform.
-        tags.classifier_tags.poor_score = True
-        return tags
+    # In the 300 rows of scikit-learn's check nearly every guess is uniform.
+    _poor_score: ClassVar[bool] = True
 
 
 class _Settings(NamedTuple):
@@ -95,23 +73,18 @@ class _Settings(NamedTuple):
 
 
 @jit_inline
-def _mix(scratch: Scratch, settings: _Settings) -> int:
-    greedy, known = write_softmax(scratch), scratch.known
-    rounds = settings.horizon if settings.horizon > 0.0 else known[COUNT] + 1.0
-    known[UNIFORM] = min(1.0, 2.0 * settings.norm_bound * math.sqrt(scratch.soft.shape[0] / rounds))
-    known[SOFT] = min(1.0, 2.0 * (1.0 - scratch.soft[greedy]))
-    return greedy
+def _mix(scratch: Scratch, settings: _Settings) -> tuple[int, float, float]:
+    greedy = write_softmax(scratch)
+    rounds = settings.horizon if settings.horizon > 0.0 else scratch.known[COUNT] + 1.0
+    uniformly = min(1.0, 2.0 * settings.norm_bound * math.sqrt(scratch.soft.shape[0] / rounds))
+    return greedy, uniformly, min(1.0, 2.0 * (1.0 - scratch.soft[greedy]))
 
 
 @jit_internal
 def _learn(state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
-    state.sums[ANSWERS] += 1.0
-    if not answer.correct or scratch.known[SQUARE] == 0.0:
+    if not answer.correct:
         return False
-    length = write_gradient(answer.label, scratch, scratch.known[PROPENSITY])
-    if not length * scratch.known[SQUARE] < math.inf:  # a forged ticket may have any propensity
-        return False
-    return take_step(state, scratch, adaptive_rate(state, length, scratch, settings.norm_bound), length)
+    return adaptive_step(state, answer.label, scratch, scratch.known[PROPENSITY], settings.norm_bound)
 
 
 class _State(GradientState):

@@ -1,6 +1,7 @@
 """Halving over a finite class of hypotheses, with bandit feedback."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from onebit.machine_memory import check_memory
 _HYPOTHESES = 3  # second word of the key: independent of the draws of learners and streams with the same seed
 
 
+@dataclass(eq=False, repr=False)
 class BanditHalving(Learner):
     """Guesses what most surviving hypotheses predict, and drops those that the answer proves wrong.
 
@@ -72,10 +74,7 @@ class BanditHalving(Learner):
     bandit feedback).
     """
 
-    def __init__(self, hypotheses: Any = 64, *, classes: Any = None, seed: int = 0) -> None:
-        self.hypotheses = hypotheses
-        self.classes = classes
-        self.seed = seed
+    hypotheses: Any = 64
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -113,11 +112,8 @@ class BanditHalving(Learner):
         """How often no hypothesis was left, and all were restored."""
         return int(self.learned()["restarts"][0])
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # With so few classifiers drawn at random, none need be good.
-        tags.classifier_tags.poor_score = True
-        return tags
+    # With so few classifiers drawn at random, none need be good.
+    _poor_score: ClassVar[bool] = True
 
 
 class Hypotheses(NamedTuple):

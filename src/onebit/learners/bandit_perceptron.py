@@ -1,6 +1,7 @@
 """Algorithms 1 and 2 of the paper: K perceptrons with bandit feedback, linear or with a kernel."""
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 from onebit.bounds import BOUNDS, Claim
@@ -15,6 +16,7 @@ from onebit.learners.base import Learner
 from onebit.spaces import Rule, space_for
 
 
+@dataclass(eq=False, repr=False)
 class BanditPerceptron(Learner):
     """One perceptron per class; a class claims x when its score is at least 0.
 
@@ -33,10 +35,8 @@ class BanditPerceptron(Learner):
         "printed" is the algorithm as published. "authors" is what the authors' program does: after any right guess
         every other claiming class also loses x, and the guessed class gains x if its score is not above 0. It always
         guesses the highest score.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -66,14 +66,10 @@ class BanditPerceptron(Learner):
     algorithms for the separable case. ICML. Algorithms 1 and 2, Theorems 2 and 4.
     """
 
-    def __init__(
-        self, kernel: Any = None, *, ties: str = "highest", update: str = "printed", classes: Any = None, seed: int = 0
-    ) -> None:
-        self.kernel = kernel
-        self.ties = ties
-        self.update = update
-        self.classes = classes
-        self.seed = seed
+    kernel: Any = None
+    _: KW_ONLY
+    ties: str = "highest"
+    update: str = "printed"
 
     def _new_state(self) -> State:
         check_choice("ties", self.ties, ("highest", "first", "random"))

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.loop import highest
@@ -15,6 +16,7 @@ from onebit.learners.base import Learner
 from onebit.spaces import Rule, space_for
 
 
+@dataclass(eq=False, repr=False)
 class Banditron(Learner):
     """The multiclass perceptron with uniform exploration and importance weights.
 
@@ -28,10 +30,8 @@ class Banditron(Learner):
     kernel : None, Kernel or callable
         None for the linear space. With a kernel nearly every round stores an example (right guesses gain x·(1/p − 1)),
         so time grows with the square of the rounds.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -51,22 +51,16 @@ class Banditron(Learner):
     Kakade, Shalev-Shwartz, Tewari (2008). Efficient bandit algorithms for online multiclass prediction. ICML.
     """
 
-    def __init__(self, exploration: float = 0.05, kernel: Any = None, *, classes: Any = None, seed: int = 0) -> None:
-        self.exploration = exploration
-        self.kernel = kernel
-        self.classes = classes
-        self.seed = seed
+    exploration: float = 0.05
+    kernel: Any = None
 
     def _new_state(self) -> State:
         settings = (check_number("exploration", self.exploration, above=0.0, at_most=1.0),)
         return space_for(self.kernel, RULE, settings, self.n_features_in_, len(self.classes_))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # One pass over the 300 rows of scikit-learn's check gives 79 to 91 % accuracy, depending on the draws; it asks
-        # for 83 %.
-        tags.classifier_tags.poor_score = True
-        return tags
+    # One pass over the 300 rows of scikit-learn's check gives 79 to 91 % accuracy, depending on the draws; it asks
+    # for 83 %.
+    _poor_score: ClassVar[bool] = True
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

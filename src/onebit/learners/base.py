@@ -9,10 +9,9 @@ To write a learner, subclass `Learner` and give it one of two things: four metho
 state with a compiled algorithm.
 """
 
-import copy
 import os
-import threading
-from collections.abc import Iterator, KeysView, ValuesView
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,23 +23,31 @@ from onebit.bounds import Claim
 from onebit.confidence import Confidence
 from onebit.engine.randomness import Draw, uniform
 from onebit.engine.state import State
+from onebit.files import replace_file
 from onebit.game import Guess
-from onebit.inputs import Floats, Rows, check_integer, check_rows, check_seed, take
+from onebit.inputs import Floats, Rows, check_integer, check_rows, check_seed, row_of, take
 from onebit.labels import check_classes, check_labels, encode_labels, positions
 from onebit.learners import run
 from onebit.learners.by_hand import ByHand
-from onebit.learners.saving import save
+from onebit.learners.saving import to_bytes
 from onebit.learners.tickets import Tickets
 
 _NO_EVIDENCE = np.empty(0)
 
 
-class Learner(run.Classifier):
+class Learner(run.CommonSettings):
     """Base of every learner; a scikit-learn classifier whose `fit` plays one pass over the rows.
 
     It has no `predict_proba`: scores are not class probabilities, and `probabilities` are the propensities of a
     *guess*, which explores. For class probabilities wrap it in `sklearn.calibration.CalibratedClassifierCV`, which
     learns them from rows with known labels.
+
+    Parameters
+    ----------
+    classes : None, int, list or "grow"
+        The labels, or how many; `play` and `fit` infer them from y. With "grow" they join when they are met.
+    seed : int
+        Seed of the learner's random numbers.
 
     Attributes
     ----------
@@ -60,8 +67,8 @@ class Learner(run.Classifier):
 
     full_information: ClassVar[bool] = False
     """Whether its feedback is the label, which `tell` then takes."""
-    classes: Any
-    seed: int
+    _poor_score: ClassVar[bool] = False
+    """Whether the few rows of scikit-learn's own checks are too few for it."""
     classes_: npt.NDArray[Any]
     n_features_in_: int
     n_rounds_: int
@@ -70,7 +77,6 @@ class Learner(run.Classifier):
     n_uniform_guesses_: int
     weights_, support_, coefficients_ = run.LearnedArray(), run.LearnedArray(), run.LearnedArray()
 
-    _lock: threading.RLock
     _state: State
     _labels: tuple[Any, ...]
     _key: int
@@ -251,9 +257,7 @@ class Learner(run.Classifier):
         """Return the open tickets and the checked ticket, or raise ValueError if it is not open."""
         if self._tickets is None:
             raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
-        n_evidence = 0 if self._confidence is None else self._confidence.n_evidence
-        shape = self.n_features_in_, n_evidence
-        return self._tickets, self._tickets.look_up(guess, self._labels, self._state, shape)
+        return self._tickets, self._tickets.look_up(guess, self)
 
     @property
     def max_open_tickets(self) -> int:
@@ -281,7 +285,7 @@ class Learner(run.Classifier):
         with run.all_or_nothing(self, fresh=False):
             is_new = not self._started
             run.check_width(self, rows, X)
-            guesses = [self.guess(run.row_of(rows, t), among) for t in range(rows.shape[0])]
+            guesses = [self.guess(row_of(rows, t), among) for t in range(rows.shape[0])]
             if is_new:
                 run.check_columns(self, X, reset=True)
             return guesses
@@ -344,7 +348,7 @@ class Learner(run.Classifier):
         importable, and must be named as trusted when the file is loaded. A learner of your own that is defined by
         four methods is saved with all its attributes, if these are arrays and plain values.
         """
-        save(self, path)
+        replace_file(Path(os.path.realpath(path)), to_bytes(self))  # a link stays a link
 
     # New labels, and what is known already.
 
@@ -441,14 +445,10 @@ class Learner(run.Classifier):
         truth = positions(check_labels(y, len(guesses)), self.classes_)
         return float(np.average(guesses == truth, weights=sample_weight))
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name. Classes that are a dictionary's keys are a list here: keys cannot be copied."""
-        settings = super().get_params(deep)
-        return {name: list(it) if isinstance(it, (KeysView, ValuesView)) else it for name, it in settings.items()}
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.poor_score = self._poor_score
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -461,33 +461,6 @@ class Learner(run.Classifier):
     def _draw(self, round: int) -> float:
         """Return the round's uniform number in [0, 1)."""
         return uniform(Draw(self._key, round))
-
-    # Copies, here or in another process, have their own lock and no open tickets: those belong to the original.
-
-    def __new__(cls, *_settings: Any, **_named: Any) -> Self:
-        """Give every learner a lock, so that threads may share it: a round runs in one thread at a time."""
-        learner = super().__new__(cls)
-        learner._lock = threading.RLock()
-        return learner
-
-    def __copy__(self) -> Self:
-        return copy.deepcopy(self)  # with a shared state each would learn from the other's rounds
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        twin = type(self).__new__(type(self))
-        memo[id(self)] = twin
-        vars(twin).update(copy.deepcopy(self.__getstate__(), memo))
-        vars(twin).pop("_tickets", None)
-        return twin
-
-    def __getstate__(self) -> dict[str, Any]:
-        with self._lock:  # rounds that other threads play meanwhile must not change what is being saved
-            kept = {name: value for name, value in self.__dict__.items() if name != "_lock"}
-            return copy.deepcopy(kept, {id(self): self})
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._lock = threading.RLock()  # the oldest pickle protocols do not call `__new__`
-        self.__dict__.update(state)
 
 
 def in_linear_space(learner: Learner) -> bool:

@@ -14,15 +14,16 @@ Two more are optional: ``_add_class()`` makes room for one more class, which `cl
 """
 
 import copy
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebit.engine.loop import READY, Algorithm, Record, compile_algorithm
+from onebit.engine.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Algorithm, Record, is_right
 from onebit.engine.randomness import Draw, uniform
 from onebit.engine.state import State
 from onebit.game import Answer, Guess
-from onebit.inputs import Floats, Integers, Rows, SparseRows, check_rows, take
+from onebit.inputs import Floats, Integers, Rows, check_rows, row_of, take
 
 if TYPE_CHECKING:
     from onebit.learners.base import Learner
@@ -35,47 +36,64 @@ _WITHOUT = {
 }
 
 
-class AtHand:
-    """The scratch of a round played in Python: its ticket."""
+def play_rounds(
+    learner: "Learner",
+    rounds: Iterable[tuple[Any, int]],
+    record: Record,
+    *,
+    answer: "Callable[[Guess, int, bool], bool] | None" = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Play rounds by calling `guess` and `tell`; return how many, at most as many as the record is for.
 
-    guess: Guess
+    Parameters
+    ----------
+    learner : Learner
+        Its run has begun.
+    rounds : iterable
+        The features of each round and the position of its right label (or as `codes_of_right`).
+    record : Record
+        What happened is written there.
+    answer : callable, optional
+        Gives the feedback instead of `tell`; it is called with the guess, the code and whether the guess was right, and
+        returns whether the label was asked for, which is no mistake.
+    on_progress : callable, optional
+        Called now and then with how many rounds are played, and of how many.
+    """
+    counts, limit, updates, t = record.counts, int(record.checkpoints[-1]), learner.n_updates_, 0
+    step = progress_step(limit)
+    for t, (features, code) in enumerate(rounds, start=1):
+        guess = learner.guess(features)
+        correct, asked = bool(is_right(guess.index, code)), False
+        if answer is not None:
+            asked = answer(guess, code, correct)
+        elif learner.full_information:
+            learner.tell(guess, correct, learner._labels[code])
+        else:
+            learner.tell(guess, correct)
+        counts[MISTAKES] += not correct and not asked
+        counts[EXPLORED] += guess.explored
+        if len(record.guesses):
+            record.guesses[t - 1] = guess.index
+        if t == record.checkpoints[counts[PASSED]]:
+            record.cumulative[counts[PASSED]] = counts[MISTAKES]
+            counts[PASSED] += 1
+        if on_progress is not None and (t % step == 0 or t == limit):
+            on_progress(t, limit)
+        if t == limit:
+            break
+    counts[UPDATES] = learner.n_updates_ - updates
+    return t
 
 
-def _score(learner: "Learner", X: Rows, t: int, scratch: AtHand, _settings: None) -> int:
-    """Call `guess` on row t."""
-    features: Any = take(X, t, t + 1) if isinstance(X, SparseRows) else X[t]
-    scratch.guess = learner.guess(features)
-    return READY
+def progress_step(n_rounds: int) -> int:
+    """Return after how many rounds progress is reported: at most 200 times."""
+    return max(50, n_rounds // 200)
 
 
-def _choose(scratch: AtHand, _draw: Any, _settings: None) -> tuple[int, bool]:
-    """Return the label and whether it was explored, from the ticket."""
-    return scratch.guess.index, scratch.guess.explored
-
-
-def _no_probabilities(_scratch: AtHand, _settings: None) -> None:
-    """Do nothing: the ticket has the propensity."""
-
-
-def _update(learner: "Learner", _X: Rows, _t: int, scratch: AtHand, answer: Answer, _settings: None) -> bool:
-    """Call `tell` with the answer."""
-    before = learner.n_updates_
-    if answer.truth >= 0:
-        learner.tell(scratch.guess, bool(answer.correct), label=learner.classes_[answer.truth])
-    else:
-        learner.tell(scratch.guess, bool(answer.correct))
-    return learner.n_updates_ > before
-
-
-ASKING = Algorithm(_score, _choose, _no_probabilities, _update, is_compiled=False)
-"""The algorithm that calls `guess` and `tell`."""
-
-
-def play_by_hand(learner: "Learner", X: Any, y: Any, record: Record, algorithm: Algorithm = ASKING) -> int:
-    """Play a stream by calling the learner's `guess` and `tell`; return how many rounds were played."""
-    loop = compile_algorithm(algorithm._replace(full_information=learner.full_information)).loop
-    played, _ = loop(learner, X, y, 0, 0, 0, 0, None, AtHand(), record)
-    return played
+def pairs_of(rows: Rows, codes: Integers) -> Iterator[tuple[Any, int]]:
+    """Yield the features of each round, as `guess` takes them, and its code."""
+    return ((row_of(rows, t), code) for t, code in enumerate(codes.tolist()))
 
 
 class ByHand(State):
@@ -99,12 +117,8 @@ class ByHand(State):
         raise TypeError(f"{name} must give {method}: _start, _choose, _update and _probabilities, or _new_state")
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the algorithm that calls `guess` and `tell`."""
-        return ASKING
-
-    def new_scratch(self) -> AtHand:
-        """Return empty scratch."""
-        return AtHand()
+        """Raise TypeError: nothing is compiled."""
+        raise TypeError("a learner that is played by hand has no Algorithm")
 
     def guess(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
         """Return the learner's choice."""
@@ -163,7 +177,7 @@ class ByHand(State):
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
         """Play a whole stream."""
-        play_by_hand(self._learner, X, y, record)
+        play_rounds(self._learner, pairs_of(X, y), record)
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return the probabilities of every row: there are no scores."""

@@ -1,14 +1,14 @@
 """Confidit: second-order upper confidence bounds for labels drawn by a linear model."""
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 from onebit.engine.state import State
 from onebit.inputs import check_number
-from onebit.learners.lin_ucb import OptimisticState
-from onebit.learners.regression import RegressionLearner, ridge
+from onebit.learners.regression import OptimisticState, RegressionLearner
 
 
+@dataclass(eq=False, repr=False)
 class Confidit(RegressionLearner):
     """Guesses the label with the highest upper confidence bound on a prediction that is projected to [−`alpha`, 1].
 
@@ -29,10 +29,8 @@ class Confidit(RegressionLearner):
         How much to explore; 0 or more. The theorem's own grows with log t; experiments fix it.
     diagonal : bool
         Whether to keep only the diagonal of each Aᵢ, in the same formula: O(d) for each class and round.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Not used: the algorithm has no randomness.
+    classes, seed
+        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
@@ -57,24 +55,14 @@ class Confidit(RegressionLearner):
     Learning 90.
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        eta: float = 0.1,
-        diagonal: bool = False,
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.eta = eta
-        self.diagonal = diagonal
-        self.classes = classes
-        self.seed = seed
+    alpha: float = 1.0
+    eta: float = 0.1
+    diagonal: bool = False
 
     def _new_state(self) -> State:
         alpha = check_number("alpha", self.alpha, above=-1.0, at_most=1.0)
         strength = math.sqrt(check_number("eta", self.eta, at_least=0.0))
-        start = (1.0 + alpha) ** 2
-        regression = ridge(self.diagonal, start, right=1.0, wrong=-alpha, low=-alpha, high=1.0, drops_products=True)
-        return OptimisticState(self, regression, strength)
+        start, low = (1.0 + alpha) ** 2, -alpha
+        return OptimisticState(
+            self, (strength,), wrong=low, low=low, high=1.0, regularization=start, drops_products=True
+        )

@@ -1,17 +1,25 @@
 """Conservative one-versus-all with passive-aggressive steps: no exploration at all."""
 
-import math
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from onebit.engine.jit import jit_internal
 from onebit.engine.loop import clear
 from onebit.engine.state import State
 from onebit.game import Answer
-from onebit.inputs import check_number
 from onebit.learners.base import Learner
-from onebit.learners.gradient import SQUARE, GradientState, Scratch, Weights, passive_aggressive
+from onebit.learners.gradient import (
+    SQUARE,
+    GradientState,
+    PassiveAggressiveSettings,
+    Scratch,
+    Weights,
+    passive_aggressive,
+    passive_aggressive_settings,
+)
 
 
+@dataclass(eq=False, repr=False)
 class ConservativePassiveAggressive(Learner):
     """One binary learner per class; the highest score is guessed, and only its learner is updated.
 
@@ -22,10 +30,8 @@ class ConservativePassiveAggressive(Learner):
     ----------
     C : float
         The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Not used: the algorithm has no randomness.
+    classes, seed
+        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
@@ -51,24 +57,10 @@ class ConservativePassiveAggressive(Learner):
     Crammer, Dekel, Keshet, Shalev-Shwartz, Singer (2006). Online passive-aggressive algorithms. JMLR 7 (PA-I).
     """
 
-    def __init__(self, C: float = 1.0, *, classes: Any = None, seed: int = 0) -> None:
-        self.C = C
-        self.classes = classes
-        self.seed = seed
+    C: float = 1.0
 
     def _new_state(self) -> State:
-        return _State(PassiveAggressiveSettings(largest_step(self.C)), self.n_features_in_, len(self.classes_))
-
-
-class PassiveAggressiveSettings(NamedTuple):
-    """The largest step."""
-
-    largest: float
-
-
-def largest_step(C: Any) -> float:
-    """Return the largest step, or raise ValueError."""
-    return math.inf if isinstance(C, float) and math.inf == C else check_number("C", C, above=0.0)
+        return _State(passive_aggressive_settings(self.C), self.n_features_in_, len(self.classes_))
 
 
 @jit_internal

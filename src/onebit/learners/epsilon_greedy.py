@@ -1,34 +1,16 @@
 """ε-greedy over ridge or logistic regression."""
 
-import math
-from typing import Any
+from dataclasses import dataclass
 
-from onebit.engine.jit import jit_inline
-from onebit.engine.lengths import MOST
 from onebit.engine.state import State
-from onebit.inputs import check_choice, check_number, check_switch
+from onebit.inputs import check_number
 from onebit.learners.regression import (
     RegressionLearner,
-    RegressionNumbers,
-    RegressionScratch,
     RegressionState,
-    check_regularization,
-    mostly_highest,
-    ridge,
 )
-from onebit.learners.ridge import LOGISTIC, Regression
 
 
-def chosen_regression(scores: Any, diagonal: Any, regularization: Any, learning_rate: Any) -> Regression:
-    """Check the settings of a named regression, and return it."""
-    rate = check_number("learning_rate", learning_rate, above=0.0, at_most=MOST)
-    if check_choice("scores", scores, ("ridge", "logistic")) == "ridge":
-        return ridge(diagonal, regularization)
-    check_switch("diagonal", diagonal)
-    start = check_regularization(regularization)
-    return Regression(LOGISTIC, start, 1.0, 0.0, -math.inf, math.inf, rate, drops_products=False)
-
-
+@dataclass(eq=False, repr=False)
 class EpsilonGreedy(RegressionLearner):
     """Guesses the label that a regression predicts to be most likely right, and now and then any label.
 
@@ -47,10 +29,8 @@ class EpsilonGreedy(RegressionLearner):
         Of ridge: λ in Aᵢ = λI + Σxxᵀ. Of logistic: where the summed squares of the gradients start. Greater than 0.
     learning_rate : float
         Of logistic: what gradients are multiplied by before they are divided by the root of those sums; up to 1e100.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -73,37 +53,12 @@ class EpsilonGreedy(RegressionLearner):
     Duchi, Hazan, Singer (2011). Adaptive subgradient methods for online learning and stochastic optimization. JMLR 12.
     """
 
-    def __init__(
-        self,
-        exploration: float = 0.05,
-        scores: str = "ridge",
-        diagonal: bool = False,
-        regularization: float = 1.0,
-        learning_rate: float = 0.5,
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.exploration = exploration
-        self.scores = scores
-        self.diagonal = diagonal
-        self.regularization = regularization
-        self.learning_rate = learning_rate
-        self.classes = classes
-        self.seed = seed
+    exploration: float = 0.05
+    scores: str = "ridge"
+    diagonal: bool = False
+    regularization: float = 1.0
+    learning_rate: float = 0.5
 
     def _new_state(self) -> State:
         rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
-        regression = chosen_regression(self.scores, self.diagonal, self.regularization, self.learning_rate)
-        return MixedState(self, regression, rate)
-
-
-@jit_inline
-def _mixed(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
-    mostly_highest(scratch, settings.exploring[0])
-
-
-class MixedState(RegressionState):
-    """Guesses the label with the highest prediction, or with some probability any."""
-
-    probabilities_of = staticmethod(_mixed)
+        return RegressionState(self, (rate,))

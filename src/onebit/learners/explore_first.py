@@ -1,21 +1,22 @@
 """Explore, then commit: the simplest way to learn from a regression."""
 
 from collections.abc import Iterator
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.state import State
 from onebit.inputs import check_integer
-from onebit.learners.epsilon_greedy import chosen_regression
+from onebit.learners.exploring import write_chances
 from onebit.learners.regression import (
     RegressionLearner,
-    RegressionNumbers,
-    RegressionScratch,
     RegressionState,
-    mostly_highest,
+    Scratch,
+    Settings,
 )
 
 
+@dataclass(eq=False, repr=False)
 class ExploreFirst(RegressionLearner):
     """Draws labels uniformly for the first `n_first` answers, then guesses the label with the highest prediction.
 
@@ -28,10 +29,8 @@ class ExploreFirst(RegressionLearner):
         The number of answers after which it stops exploring; 0 or more.
     scores, diagonal, regularization, learning_rate
         As for `EpsilonGreedy`.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -54,29 +53,15 @@ class ExploreFirst(RegressionLearner):
     Langford, Zhang (2008). The epoch-greedy algorithm for contextual multi-armed bandits. NIPS 20.
     """
 
-    def __init__(
-        self,
-        n_first: int = 300,
-        scores: str = "ridge",
-        diagonal: bool = False,
-        regularization: float = 1.0,
-        learning_rate: float = 0.5,
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.n_first = n_first
-        self.scores = scores
-        self.diagonal = diagonal
-        self.regularization = regularization
-        self.learning_rate = learning_rate
-        self.classes = classes
-        self.seed = seed
+    n_first: int = 300
+    scores: str = "ridge"
+    diagonal: bool = False
+    regularization: float = 1.0
+    learning_rate: float = 0.5
 
     def _new_state(self) -> State:
         n_first = check_integer("n_first", self.n_first, low=0, high=2**53)
-        regression = chosen_regression(self.scores, self.diagonal, self.regularization, self.learning_rate)
-        return _State(self, regression, float(n_first))
+        return _State(self, (float(n_first),))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -85,9 +70,9 @@ class ExploreFirst(RegressionLearner):
 
 
 @jit_inline
-def _uniform_at_first(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
-    mostly_highest(scratch, 1.0 if scratch.answers[0] < settings.exploring[0] else 0.0)
+def _uniform_at_first(scratch: Scratch, settings: Settings) -> None:
+    write_chances(scratch.scores, 1.0 if scratch.answers[0] < settings.own[0] else 0.0, scratch.propensities)
 
 
 class _State(RegressionState):
-    probabilities_of = staticmethod(_uniform_at_first)
+    write_propensities = staticmethod(_uniform_at_first)

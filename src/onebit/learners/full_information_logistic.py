@@ -1,5 +1,6 @@
 """Online multinomial logistic regression, with full information."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from onebit.engine.jit import jit_inline, jit_internal
@@ -7,19 +8,10 @@ from onebit.engine.state import LARGEST_SQUARE, State
 from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.base import Learner
-from onebit.learners.gradient import (
-    ANSWERS,
-    SQUARE,
-    GradientState,
-    Scratch,
-    Weights,
-    adaptive_rate,
-    take_step,
-    write_gradient,
-    write_softmax,
-)
+from onebit.learners.gradient import GradientState, Scratch, Weights, adaptive_step, write_softmax
 
 
+@dataclass(eq=False, repr=False)
 class FullInformationLogistic(Learner):
     """The floor under `AdaptiveSurrogate` and `Gaptron`: their gradient in every round, and nothing to explore.
 
@@ -31,10 +23,8 @@ class FullInformationLogistic(Learner):
     ----------
     norm_bound : float
         B: the weights that it is to compete with are no longer (all classes together); from 1e-30 to 1e100.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Not used: the algorithm has no randomness.
+    classes, seed
+        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
@@ -61,10 +51,7 @@ class FullInformationLogistic(Learner):
 
     full_information: ClassVar[bool] = True
 
-    def __init__(self, norm_bound: float = 5.0, *, classes: Any = None, seed: int = 0) -> None:
-        self.norm_bound = norm_bound
-        self.classes = classes
-        self.seed = seed
+    norm_bound: float = 5.0
 
     def _new_state(self) -> State:
         bound = check_number("norm_bound", self.norm_bound, at_least=1e-30, at_most=1e100)
@@ -76,17 +63,13 @@ class _Settings(NamedTuple):
 
 
 @jit_inline
-def _mix(scratch: Scratch, _settings: _Settings) -> int:
-    return write_softmax(scratch)
+def _mix(scratch: Scratch, _settings: _Settings) -> tuple[int, float, float]:
+    return write_softmax(scratch), 0.0, 0.0
 
 
 @jit_internal
 def _learn(state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
-    state.sums[ANSWERS] += 1.0
-    if scratch.known[SQUARE] == 0.0:
-        return False
-    length = write_gradient(answer.truth, scratch, 1.0)
-    return take_step(state, scratch, adaptive_rate(state, length, scratch, settings.norm_bound), length)
+    return adaptive_step(state, answer.truth, scratch, 1.0, settings.norm_bound)
 
 
 class _State(GradientState):

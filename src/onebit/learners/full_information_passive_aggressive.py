@@ -1,5 +1,6 @@
 """The multiclass passive-aggressive algorithm, with full information."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from onebit.bounds import BOUNDS, Claim
@@ -8,10 +9,18 @@ from onebit.engine.loop import clear
 from onebit.engine.state import State
 from onebit.game import Answer
 from onebit.learners.base import Learner
-from onebit.learners.conservative_passive_aggressive import PassiveAggressiveSettings, largest_step
-from onebit.learners.gradient import SQUARE, GradientState, Scratch, Weights, passive_aggressive
+from onebit.learners.gradient import (
+    SQUARE,
+    GradientState,
+    PassiveAggressiveSettings,
+    Scratch,
+    Weights,
+    passive_aggressive,
+    passive_aggressive_settings,
+)
 
 
+@dataclass(eq=False, repr=False)
 class FullInformationPassiveAggressive(Learner):
     """The floor under `ConservativePassiveAggressive`: the shortest step that puts the right label ahead by 1.
 
@@ -23,10 +32,8 @@ class FullInformationPassiveAggressive(Learner):
     ----------
     C : float
         The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Not used: the algorithm has no randomness.
+    classes, seed
+        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
@@ -55,17 +62,14 @@ class FullInformationPassiveAggressive(Learner):
 
     full_information: ClassVar[bool] = True
 
-    def __init__(self, C: float = 1.0, *, classes: Any = None, seed: int = 0) -> None:
-        self.C = C
-        self.classes = classes
-        self.seed = seed
+    C: float = 1.0
 
     def _new_state(self) -> State:
-        return _State(PassiveAggressiveSettings(largest_step(self.C)), self.n_features_in_, len(self.classes_))
+        return _State(passive_aggressive_settings(self.C), self.n_features_in_, len(self.classes_))
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return Theorem 10's ⌊2(R/γ)²⌋ mistakes, which hold here too if C is 1/(2R²) or more."""
-        if not 2.0 * largest_step(self.C) * radius * radius >= 1.0:
+        if not 2.0 * passive_aggressive_settings(self.C).largest * radius * radius >= 1.0:
             return ()
         return (BOUNDS["10"].claim(f"{type(self).__name__}, C ≥ 1/(2R²)", radius=radius, margin=margin),)
 

@@ -1,12 +1,13 @@
 """Ridge regression of every class, with full information."""
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 from onebit.engine.state import State
-from onebit.learners.epsilon_greedy import MixedState
-from onebit.learners.regression import RegressionLearner, ridge
+from onebit.learners.regression import RegressionLearner, RegressionState
 
 
+@dataclass(eq=False, repr=False)
 class FullInformationRidge(RegressionLearner):
     """The floor under `LinUCB`, `SquareCB` and their kin: every class learns in every round, and nothing is explored.
 
@@ -19,10 +20,8 @@ class FullInformationRidge(RegressionLearner):
         Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ; greater than 0.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Not used: the algorithm has no randomness.
+    classes, seed
+        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
@@ -49,13 +48,8 @@ class FullInformationRidge(RegressionLearner):
 
     full_information: ClassVar[bool] = True
 
-    def __init__(
-        self, diagonal: bool = False, regularization: float = 1.0, *, classes: Any = None, seed: int = 0
-    ) -> None:
-        self.diagonal = diagonal
-        self.regularization = regularization
-        self.classes = classes
-        self.seed = seed
+    diagonal: bool = False
+    regularization: float = 1.0
 
     def _new_state(self) -> State:
-        return MixedState(self, ridge(self.diagonal, self.regularization), 0.0)
+        return RegressionState(self, (0.0,))

@@ -1,7 +1,7 @@
 """Gaptron: explores as much as the gap between the logistic loss and the probability of a mistake allows."""
 
-import math
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 from onebit.engine.jit import jit_inline, jit_internal
 from onebit.engine.state import LARGEST_SQUARE, State
@@ -9,12 +9,10 @@ from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.base import Learner
 from onebit.learners.gradient import (
-    ANSWERS,
     LN2,
     LONGEST,
     PROPENSITY,
     SQUARE,
-    UNIFORM,
     GradientState,
     Scratch,
     Weights,
@@ -24,6 +22,7 @@ from onebit.learners.gradient import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class Gaptron(Learner):
     """Gradient descent on the logistic loss (in base 2), exploring by the gap between it and a mistake.
 
@@ -40,10 +39,8 @@ class Gaptron(Learner):
         η, up to 1e30. By default the theorem's, g·(ln 2)²/(2K²R²).
     longest : float, optional
         R, the length of the longest row, from 1e-50 to 1e50. By default that of the longest one learned from so far.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -68,20 +65,9 @@ class Gaptron(Learner):
     van der Hoeven (2020). Exploiting the surrogate gap in online multiclass classification. NeurIPS.
     """
 
-    def __init__(
-        self,
-        exploration: float = 0.05,
-        learning_rate: float | None = None,
-        longest: float | None = None,
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.exploration = exploration
-        self.learning_rate = learning_rate
-        self.longest = longest
-        self.classes = classes
-        self.seed = seed
+    exploration: float = 0.05
+    learning_rate: float | None = None
+    longest: float | None = None
 
     def _new_state(self) -> State:
         least = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
@@ -90,11 +76,8 @@ class Gaptron(Learner):
         longest = 0.0 if longest is None else check_number("longest", longest, at_least=1e-50, at_most=1e50)
         return _State(_Settings(least, rate, longest), self.n_features_in_, len(self.classes_))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # The theorem's steps are small: scikit-learn's 300 rows are too few for its 83 %.
-        tags.classifier_tags.poor_score = True
-        return tags
+    # The theorem's steps are small: scikit-learn's 300 rows are too few for its 83 %.
+    _poor_score: ClassVar[bool] = True
 
 
 class _Settings(NamedTuple):
@@ -106,25 +89,22 @@ class _Settings(NamedTuple):
 
 
 @jit_inline
-def _mix(scratch: Scratch, settings: _Settings) -> int:
+def _mix(scratch: Scratch, settings: _Settings) -> tuple[int, float, float]:
     greedy = write_softmax(scratch)
     top = scratch.soft[greedy]
-    scratch.known[UNIFORM] = max(1.0 - top if top >= 0.5 else 1.0, settings.exploration)
-    return greedy
+    return greedy, max(1.0 - top if top >= 0.5 else 1.0, settings.exploration), 0.0
 
 
 @jit_internal
 def _learn(state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
-    state.sums[ANSWERS] += 1.0
-    n_classes, square = scratch.gains.shape[0], scratch.known[SQUARE]
-    if not answer.correct or square == 0.0:
+    if not answer.correct:
         return False
     length = write_gradient(answer.label, scratch, scratch.known[PROPENSITY])
-    if not length * square < math.inf:  # a forged ticket may have any propensity
+    if length < 0.0:
         return False
-    state.sums[LONGEST] = max(state.sums[LONGEST], square)
+    state.sums[LONGEST] = max(state.sums[LONGEST], scratch.known[SQUARE])
     longest = settings.longest * settings.longest if settings.longest > 0.0 else state.sums[LONGEST]
-    rate = settings.learning_rate
+    rate, n_classes = settings.learning_rate, scratch.gains.shape[0]
     if rate == 0.0:
         rate = settings.exploration * LN2 * LN2 / (2.0 * n_classes * n_classes * longest)
     return take_step(state, scratch, rate, length)

@@ -2,9 +2,8 @@
 
 A learner's file has its mathematics: a subclass of `GradientState` with two compiled functions.
 
-- ``mix(scratch, settings)`` returns the label with the highest score, and writes how a guess is drawn: uniformly with
-  probability ``known[UNIFORM]``; otherwise from ``soft`` with probability ``known[SOFT]``; otherwise the highest. By
-  default the highest is guessed.
+- ``mix(scratch, settings)`` returns the label with the highest score and how a guess is drawn: uniformly with the first
+  probability; otherwise from ``soft`` with the second; otherwise the highest. By default the highest is guessed.
 - ``learn(state, answer, scratch, settings)`` writes to ``gains`` how much of x each class gains, and returns whether
   any does.
 """
@@ -19,16 +18,17 @@ import numpy as np
 import scipy.sparse
 
 from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
-from onebit.engine.loop import READY, UNSCORED, Algorithm, clear, highest
+from onebit.engine.loop import READY, UNSCORED, Algorithm, highest
 from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.engine.state import State, check_finite, divisible_chance, unlocked
 from onebit.game import Answer, Guess
-from onebit.inputs import Floats, Rows, SparseRows
+from onebit.inputs import Floats, Rows, SparseRows, check_number
+from onebit.spaces.linear import step_dense, step_sparse, sum_up_dense, sum_up_sparse
 
 ANSWERS, SQUARES, LONGEST, LENGTH = range(4)
 """Positions in `Weights.sums`: answers so far, Σ‖G‖² of the steps, the largest ‖x‖² learned from, ‖W‖²."""
-SQUARE, COUNT, UNIFORM, SOFT, PROPENSITY = range(5)
-"""Positions in `Scratch.known`: ‖x‖², answers so far, the two probabilities of `mix`, the propensity of the guess."""
+SQUARE, COUNT, PROPENSITY = range(3)
+"""Positions in `Scratch.known`: ‖x‖², answers before this round, the propensity of the guess."""
 LN2 = math.log(2.0)
 
 
@@ -53,9 +53,8 @@ class Scratch(NamedTuple):
 
 
 @jit_inline
-def _guess_highest(scratch: Scratch, _settings: Any) -> int:
-    """Return the label with the highest score, and explore nothing."""
-    return highest(scratch.scores)
+def _guess_highest(scratch: Scratch, _settings: Any) -> tuple[int, float, float]:
+    return highest(scratch.scores), 0.0, 0.0
 
 
 class GradientState(State):
@@ -67,7 +66,7 @@ class GradientState(State):
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"weights": ("", "class")})
     per_class = "scores", "soft", "gains", "propensities"
 
-    mix: ClassVar[Callable[..., int]] = staticmethod(_guess_highest)
+    mix: ClassVar[Callable[..., tuple[int, float, float]]] = staticmethod(_guess_highest)
     learn: ClassVar[Callable[..., bool]]
     full_information: ClassVar[bool] = False
     divides: ClassVar[bool] = False
@@ -85,12 +84,11 @@ class GradientState(State):
     def new_scratch(self) -> Scratch:
         """Return empty scratch arrays."""
         scores, soft, gains, propensities = np.zeros((4, self.n_classes))
-        return Scratch(scores, soft, gains, propensities, np.zeros(5))
+        return Scratch(scores, soft, gains, propensities, np.zeros(3))
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
         """Return the algorithm of the class's two functions."""
-        kind = type(self)
-        return _algorithm(kind.mix, kind.learn, is_sparse, kind.full_information, kind.longest_square, kind.projects)
+        return _algorithm(type(self), is_sparse)
 
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from an answer; a late one steps from the current weights, with the propensity of the guess."""
@@ -135,28 +133,57 @@ class GradientState(State):
         return {"weights": self.arrays.weights.T.copy(), "sums": self.arrays.sums.copy()}
 
 
+@cache
+def _algorithm(kind: type[GradientState], is_sparse: bool) -> Algorithm:
+    mix, learn, longest_square, projects = kind.mix, kind.learn, kind.longest_square, kind.projects
+    sum_up: Any = sum_up_sparse if is_sparse else sum_up_dense
+    square_of: Any = _square_sparse if is_sparse else _square_dense
+    step: Any = step_sparse if is_sparse else step_dense
+
+    def score(state: Weights, X: Rows, t: int, scratch: Scratch, _settings: Any) -> int:
+        sum_up(state, X, t, scratch.scores)
+        return _finish_scoring(state, square_of(X, t), scratch, longest_square)
+
+    def choose(scratch: Scratch, draw: Draw, settings: Any) -> tuple[int, bool]:
+        greedy, u, m = mix(scratch, settings)
+        label, explored = _drawn(greedy, u, m, scratch, draw)
+        scratch.known[PROPENSITY] = _propensity(label, greedy, u, m, scratch)
+        return label, explored
+
+    def probabilities(scratch: Scratch, settings: Any) -> None:
+        greedy, u, m = mix(scratch, settings)
+        for i in range(scratch.propensities.shape[0]):
+            scratch.propensities[i] = _propensity(i, greedy, u, m, scratch)
+
+    def update(state: Weights, X: Rows, t: int, scratch: Scratch, answer: Answer, settings: Any) -> Any:
+        state.sums[ANSWERS] += 1.0
+        changed = learn(state, answer, scratch, settings)
+        if changed:
+            step(state, X, t, scratch.gains)
+            if projects:
+                _project(state, settings.norm_bound)
+        return changed
+
+    functions = jit_inline(score), jit_no_refcount(choose), jit_no_refcount(probabilities), jit_inline(update)
+    return Algorithm(*functions, full_information=kind.full_information)
+
+
 # Scores.
 
 
 @jit_inline
-def _score_dense(state: Weights, X: Floats, t: int, scratch: Scratch) -> float:
-    scores, weights, square = scratch.scores, state.weights, 0.0
-    clear(scores)
+def _square_dense(X: Floats, t: int) -> float:
+    square = 0.0
     for j in range(X.shape[1]):
         square += X[t, j] * X[t, j]
-        for i in range(scores.shape[0]):
-            scores[i] += X[t, j] * weights[j, i]
     return square
 
 
 @jit_inline
-def _score_sparse(state: Weights, X: SparseRows, t: int, scratch: Scratch) -> float:
-    scores, weights, square = scratch.scores, state.weights, 0.0
-    clear(scores)
+def _square_sparse(X: SparseRows, t: int) -> float:
+    square = 0.0
     for entry in range(X.starts[t], X.starts[t + 1]):
         square += X.values[entry] * X.values[entry]
-        for i in range(scores.shape[0]):
-            scores[i] += X.values[entry] * weights[X.columns[entry], i]
     return square
 
 
@@ -188,15 +215,14 @@ def write_softmax(scratch: Scratch) -> int:
 
 
 @jit_inline
-def _propensity(label: int, greedy: int, scratch: Scratch) -> Any:
-    u, m = scratch.known[UNIFORM], scratch.known[SOFT]
+def _propensity(label: int, greedy: int, u: float, m: float, scratch: Scratch) -> Any:
     drawn = m * scratch.soft[label] if m > 0.0 else 0.0
     return u / scratch.scores.shape[0] + (1.0 - u) * (drawn + (1.0 - m if label == greedy else 0.0))
 
 
-@jit_no_refcount
-def _draw(greedy: int, scratch: Scratch, draw: Draw) -> tuple[int, bool]:
-    label, explored, u, m = greedy, False, scratch.known[UNIFORM], scratch.known[SOFT]
+@jit_inline
+def _drawn(greedy: int, u: float, m: float, scratch: Scratch, draw: Draw) -> tuple[int, bool]:
+    label, explored = greedy, False
     if u > 0.0 or m > 0.0:
         number = uniform(draw)
         # One number serves all choices: on either side of a threshold it is uniform again after rescaling.
@@ -211,11 +237,22 @@ def _draw(greedy: int, scratch: Scratch, draw: Draw) -> tuple[int, bool]:
                     if number < 0.0:
                         label = i
                         break
-    scratch.known[PROPENSITY] = _propensity(label, greedy, scratch)
     return label, explored
 
 
 # The step.
+
+
+class PassiveAggressiveSettings(NamedTuple):
+    """The largest step."""
+
+    largest: float
+
+
+def passive_aggressive_settings(C: Any) -> PassiveAggressiveSettings:
+    """Return the settings of passive-aggressive learners, or raise ValueError."""
+    is_infinite = isinstance(C, float) and math.inf == C
+    return PassiveAggressiveSettings(math.inf if is_infinite else check_number("C", C, above=0.0))
 
 
 @jit_inline
@@ -230,12 +267,15 @@ def passive_aggressive(score: float, sign: float, square: float, largest: float)
 
 @jit_inline
 def write_gradient(label: int, scratch: Scratch, propensity: float) -> float:
-    """Write minus the gradient of the base-2 logistic loss, in units of x, divided by a propensity; return ‖G‖²."""
-    gains, soft, length = scratch.gains, scratch.soft, 0.0
+    """Write minus the gradient G of the base-2 logistic loss, in units of x, divided by a propensity.
+
+    Return ‖G‖², in units of ‖x‖²; or −1 if there is nothing to learn from it.
+    """
+    gains, soft, square, length = scratch.gains, scratch.soft, scratch.known[SQUARE], 0.0
     for i in range(gains.shape[0]):
         gains[i] = (1.0 - soft[i] if i == label else -soft[i]) / (propensity * LN2)
         length += gains[i] * gains[i]
-    return length
+    return length if square > 0.0 and length * square < math.inf else -1.0  # a forged ticket may have any propensity
 
 
 @jit_inline
@@ -252,25 +292,15 @@ def take_step(state: Weights, scratch: Scratch, rate: float, length: float) -> b
 
 
 @jit_inline
-def adaptive_rate(state: Weights, length: float, scratch: Scratch, norm_bound: float) -> float:
-    """Add a squared gradient to their sum, and return the learning rate that follows from it."""
+def adaptive_step(state: Weights, label: int, scratch: Scratch, propensity: float, norm_bound: float) -> bool:
+    """Take a step along −G whose length follows from the sum of all ‖G‖² so far; return whether there is one."""
+    length = write_gradient(label, scratch, propensity)
+    if length < 0.0:
+        return False
     state.sums[SQUARES] += length * scratch.known[SQUARE]
     # Any two weights in the ball are within twice the norm bound of each other.
-    return 2.0 * norm_bound / math.sqrt(2.0 * state.sums[SQUARES]) if state.sums[SQUARES] > 0.0 else 0.0
-
-
-@jit_inline
-def _step_dense(state: Weights, X: Floats, t: int, gains: Floats) -> None:
-    for j in range(X.shape[1]):
-        for i in range(gains.shape[0]):
-            state.weights[j, i] += X[t, j] * gains[i]
-
-
-@jit_inline
-def _step_sparse(state: Weights, X: SparseRows, t: int, gains: Floats) -> None:
-    for entry in range(X.starts[t], X.starts[t + 1]):
-        for i in range(gains.shape[0]):
-            state.weights[X.columns[entry], i] += X.values[entry] * gains[i]
+    rate = 2.0 * norm_bound / math.sqrt(2.0 * state.sums[SQUARES]) if state.sums[SQUARES] > 0.0 else 0.0
+    return take_step(state, scratch, rate, length)
 
 
 @jit_internal
@@ -290,33 +320,3 @@ def _project(state: Weights, bound: float) -> None:
                 weights[j, i] *= shrink
         length = bound * bound
     sums[LENGTH] = length
-
-
-@cache
-def _algorithm(
-    mix: Any, learn: Any, is_sparse: bool, full_information: bool, longest_square: float, projects: bool
-) -> Algorithm:
-    score: Any = _score_sparse if is_sparse else _score_dense
-    step: Any = _step_sparse if is_sparse else _step_dense
-
-    def score_row(state: Weights, X: Rows, t: int, scratch: Scratch, _settings: Any) -> int:
-        return _finish_scoring(state, score(state, X, t, scratch), scratch, longest_square)
-
-    def choose(scratch: Scratch, draw: Draw, settings: Any) -> tuple[int, bool]:
-        return _draw(mix(scratch, settings), scratch, draw)
-
-    def probabilities(scratch: Scratch, settings: Any) -> None:
-        greedy = mix(scratch, settings)
-        for i in range(scratch.propensities.shape[0]):
-            scratch.propensities[i] = _propensity(i, greedy, scratch)
-
-    def update(state: Weights, X: Rows, t: int, scratch: Scratch, answer: Answer, settings: Any) -> Any:
-        changed = learn(state, answer, scratch, settings)
-        if changed:
-            step(state, X, t, scratch.gains)
-            if projects:
-                _project(state, settings.norm_bound)
-        return changed
-
-    functions = jit_inline(score_row), jit_no_refcount(choose), jit_no_refcount(probabilities), jit_inline(update)
-    return Algorithm(*functions, full_information=full_information)

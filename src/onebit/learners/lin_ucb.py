@@ -1,15 +1,14 @@
 """LinUCB: ridge regression of every class with upper confidence bounds."""
 
-import math
-from typing import Any
+from dataclasses import dataclass
 
-from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
 from onebit.engine.state import State
 from onebit.inputs import check_number
-from onebit.learners.regression import RegressionLearner, RegressionNumbers, RegressionScratch, RegressionState, ridge
+from onebit.learners.regression import OptimisticState, RegressionLearner
 
 
+@dataclass(eq=False, repr=False)
 class LinUCB(RegressionLearner):
     """Guesses the label whose probability to be right may be the highest: ridge regression plus a confidence width.
 
@@ -25,10 +24,8 @@ class LinUCB(RegressionLearner):
         Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ; greater than 0.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Not used: the algorithm has no randomness.
+    classes, seed
+        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
@@ -54,37 +51,10 @@ class LinUCB(RegressionLearner):
     Chu, Li, Reyzin, Schapire (2011). Contextual bandits with linear payoff functions. AISTATS.
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        diagonal: bool = False,
-        regularization: float = 1.0,
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.diagonal = diagonal
-        self.regularization = regularization
-        self.classes = classes
-        self.seed = seed
+    alpha: float = 1.0
+    diagonal: bool = False
+    regularization: float = 1.0
 
     def _new_state(self) -> State:
         alpha = check_number("alpha", self.alpha, at_least=0.0, at_most=MOST)
-        return OptimisticState(self, ridge(self.diagonal, self.regularization), alpha)
-
-
-@jit_inline
-def _most_promising(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
-    best, top, alpha = 0, -math.inf, settings.exploring[0]
-    for i in range(scratch.scores.shape[0]):
-        hope = scratch.projected[i] + alpha * scratch.widths[i]
-        if hope > top:
-            best, top = i, hope
-    scratch.propensities[best] = 1.0
-
-
-class OptimisticState(RegressionState):
-    """Guesses the label with the highest prediction plus so many widths, the first of equals."""
-
-    has_widths, probabilities_of = True, staticmethod(_most_promising)
+        return OptimisticState(self, (alpha,))

@@ -1,8 +1,9 @@
 """The label that was right most often, whatever the features: what a learner must beat to have learned from them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from onebit.learners.base import Learner
 from onebit.learners.run import LearnedArray
 
 
+@dataclass(eq=False, repr=False)
 class Majority(Learner):
     """Guesses the label that was right in the largest share of the rounds in which it was tried.
 
@@ -27,10 +29,8 @@ class Majority(Learner):
     ----------
     exploration : float
         How often a label is drawn uniformly: in [0, 1].
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -58,10 +58,7 @@ class Majority(Learner):
     optimistic at first.
     """
 
-    def __init__(self, exploration: float = 0.05, *, classes: Any = None, seed: int = 0) -> None:
-        self.exploration = exploration
-        self.classes = classes
-        self.seed = seed
+    exploration: float = 0.05
 
     def _new_state(self) -> State:
         rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
@@ -69,10 +66,7 @@ class Majority(Learner):
 
     tried_, right_ = LearnedArray(), LearnedArray()
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # it ignores the features
-        return tags
+    _poor_score: ClassVar[bool] = True  # it ignores the features
 
 
 class _Counts(NamedTuple):

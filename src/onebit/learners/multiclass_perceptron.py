@@ -1,7 +1,7 @@
 """Algorithm 3 of the paper: the Multiclass Perceptron, with full information."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from onebit.bounds import BOUNDS, Claim
@@ -16,6 +16,7 @@ from onebit.learners.base import Learner
 from onebit.spaces import Rule, space_for
 
 
+@dataclass(eq=False, repr=False)
 class MulticlassPerceptron(Learner):
     """The full-information floor: on a mistake the right class gains x and the guessed one, the highest, loses it.
 
@@ -25,10 +26,8 @@ class MulticlassPerceptron(Learner):
     ----------
     kernel : None, Kernel or callable
         None for the linear space.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Not used: the algorithm has no randomness.
+    classes, seed
+        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
@@ -54,10 +53,7 @@ class MulticlassPerceptron(Learner):
 
     full_information: ClassVar[bool] = True
 
-    def __init__(self, kernel: Any = None, *, classes: Any = None, seed: int = 0) -> None:
-        self.kernel = kernel
-        self.classes = classes
-        self.seed = seed
+    kernel: Any = None
 
     def _new_state(self) -> State:
         return space_for(self.kernel, RULE, (), self.n_features_in_, len(self.classes_))

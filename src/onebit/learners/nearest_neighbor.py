@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -20,6 +21,7 @@ from onebit.learners.base import Learner
 _FIRST_CAPACITY = 16  # doubled when full
 
 
+@dataclass(eq=False, repr=False)
 class NearestNeighbor(Learner):
     """Repeats the label of the nearest remembered example, if there is one within the radius.
 
@@ -31,10 +33,8 @@ class NearestNeighbor(Learner):
     radius : float
         The largest distance at which a label is repeated; greater than 0. Any radius below √2·γ is safe on data with
         weak margin γ (the paper has γ).
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -63,10 +63,7 @@ class NearestNeighbor(Learner):
     Beygelzimer et al. (2019). ICML. Algorithm 4, Theorem 21.
     """
 
-    def __init__(self, radius: float = 0.1, *, classes: Any = None, seed: int = 0) -> None:
-        self.radius = radius
-        self.classes = classes
-        self.seed = seed
+    radius: float = 0.1
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return Theorem 21 for this learner's radius, if the margin is large enough for it."""

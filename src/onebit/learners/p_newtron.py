@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Self
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.engine.state import State
 from onebit.game import Answer
-from onebit.inputs import Floats, check_number, check_switch
-from onebit.learners.second_order import DiagonalState, JointRule, JointScratch, JointSettings, SecondOrderLearner
-from onebit.learners.second_order_full import FullState
+from onebit.inputs import Floats, check_number
+from onebit.learners.exploring import n_allowed
+from onebit.learners.second_order import Scratch, SecondOrderLearner, SecondOrderState, Settings
 
 
+@dataclass(eq=False, repr=False)
 class PNewtron(SecondOrderLearner):
     """Draws labels by the softmax of its scores, and follows the leader on a quadratic model of the logistic loss.
 
@@ -40,10 +42,8 @@ class PNewtron(SecondOrderLearner):
     diagonal : bool
         Whether only the diagonal of the matrix is kept. Then a round takes O(Kd); the whole matrix takes O((Kd)²), and
         is refused if it does not fit in memory.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -73,34 +73,20 @@ class PNewtron(SecondOrderLearner):
     Hazan, Kale (2011). Newtron: an efficient bandit algorithm for online multiclass prediction. NIPS.
     """
 
-    def __init__(
-        self,
-        exploration: float = 0.05,
-        sharpness: float = 10.0,
-        curvature: float = 0.01,
-        radius: float = 1.0,
-        *,
-        diagonal: bool = False,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.exploration = exploration
-        self.sharpness = sharpness
-        self.curvature = curvature
-        self.radius = radius
-        self.diagonal = diagonal
-        self.classes = classes
-        self.seed = seed
+    exploration: float = 0.05
+    sharpness: float = 10.0
+    curvature: float = 0.01
+    radius: float = 1.0
+    _: KW_ONLY
+    diagonal: bool = False
 
     def _new_state(self) -> State:
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         sharpness = check_number("sharpness", self.sharpness, above=0.0, at_most=1e6)
         curvature = check_number("curvature", self.curvature, above=1e-31, at_most=1e30)
         radius = check_number("radius", self.radius, above=1e-16, at_most=1e15)
-        rule = exploration, sharpness, curvature
-        settings = JointSettings(rule, 1.0 / radius, radius, exploration)
-        form = DiagonalState if check_switch("diagonal", self.diagonal) else FullState
-        return form(RULE, settings, self.n_features_in_, len(self.classes_))
+        own = exploration, sharpness, curvature
+        return _State(self, self.diagonal, Settings(own, 1.0 / radius, radius, exploration))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -129,12 +115,12 @@ def _mixed(chance: float, exploration: float, n_classes: int) -> float:
 
 
 @jit_inline
-def _choose(scratch: JointScratch, draw: Draw, settings: JointSettings) -> tuple[int, bool]:
-    number, exploration, n_classes = uniform(draw), settings.rule[0], scratch.current.shape[0]
+def _choose(scratch: Scratch, draw: Draw, settings: Settings) -> tuple[int, bool]:
+    number, exploration, n_classes = uniform(draw), settings.own[0], scratch.current.shape[0]
     # One number serves both choices: on either side of the rate it is uniform again after rescaling.
     if number < exploration:
         return uniform_label(number / exploration, n_classes), True
-    _soften(scratch.current, settings.rule[1], scratch.shares)
+    _soften(scratch.current, settings.own[1], scratch.shares)
     left, label = (number - exploration) / (1.0 - exploration), 0
     while label < n_classes - 1 and left >= scratch.shares[label]:
         left -= scratch.shares[label]
@@ -143,44 +129,38 @@ def _choose(scratch: JointScratch, draw: Draw, settings: JointSettings) -> tuple
 
 
 @jit_inline
-def _probabilities(scratch: JointScratch, settings: JointSettings) -> None:
+def _write_propensities(scratch: Scratch, settings: Settings) -> None:
     n_classes = scratch.current.shape[0]
-    _soften(scratch.current, settings.rule[1], scratch.propensities)
+    _soften(scratch.current, settings.own[1], scratch.propensities)
     for i in range(n_classes):
-        scratch.propensities[i] = _mixed(scratch.propensities[i], settings.rule[0], n_classes)
+        scratch.propensities[i] = _mixed(scratch.propensities[i], settings.own[0], n_classes)
 
 
 @jit_inline
-def _n_allowed(scores: Floats) -> int:
-    count = 0
-    for i in range(scores.shape[0]):
-        count += scores[i] > -math.inf
-    return count
+def _chance(scratch: Scratch, answer: Answer, settings: Settings) -> float:
+    _soften(scratch.scores, settings.own[1], scratch.shares)
+    return _mixed(scratch.shares[answer.label], settings.own[0], n_allowed(scratch.scores))
 
 
 @jit_inline
-def _chance(scratch: JointScratch, answer: Answer, settings: JointSettings) -> float:
-    _soften(scratch.scores, settings.rule[1], scratch.shares)
-    return _mixed(scratch.shares[answer.label], settings.rule[0], _n_allowed(scratch.scores))
-
-
-@jit_inline
-def _plan(scratch: JointScratch, answer: Answer, chance: float, settings: JointSettings) -> tuple[float, float]:
-    n_allowed, shares, scores = _n_allowed(scratch.scores), scratch.shares, scratch.scores
-    _soften(scores, settings.rule[1], shares)
+def _plan(scratch: Scratch, answer: Answer, chance: float, settings: Settings) -> tuple[float, float]:
+    n, shares, scores = n_allowed(scratch.scores), scratch.shares, scratch.scores
+    _soften(scores, settings.own[1], shares)
     soft = shares[answer.label]
-    sign, length, bend = 1.0, soft / chance, settings.rule[2]
+    sign, length, bend = 1.0, soft / chance, settings.own[2]
     if answer.correct:
-        sign, length, bend = -1.0, (1.0 - soft) / chance, chance * settings.rule[2]
+        sign, length, bend = -1.0, (1.0 - soft) / chance, chance * settings.own[2]
     along = 0.0
     for i in range(shares.shape[0]):
         shares[i] = 0.0
         if scores[i] > -math.inf:
-            shares[i] = sign * ((1.0 if i == answer.label else 0.0) - 1.0 / n_allowed)
+            shares[i] = sign * ((1.0 if i == answer.label else 0.0) - 1.0 / n)
             along += shares[i] * scores[i]
-    if n_allowed < 2:
+    if n < 2:
         return 0.0, 0.0
     return bend * length * length, length * (1.0 - bend * length * along)
 
 
-RULE = JointRule(f"{__name__}:RULE", _choose, _probabilities, _chance, _plan)
+class _State(SecondOrderState):
+    choose, write_propensities = staticmethod(_choose), staticmethod(_write_propensities)
+    chance, plan = staticmethod(_chance), staticmethod(_plan)

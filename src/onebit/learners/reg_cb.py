@@ -1,7 +1,7 @@
 """RegCB: confidence bounds from all regressions that fit nearly as well as the best."""
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
@@ -9,14 +9,14 @@ from onebit.engine.state import State
 from onebit.inputs import check_choice, check_number
 from onebit.learners.regression import (
     RegressionLearner,
-    RegressionNumbers,
-    RegressionScratch,
     RegressionState,
+    Scratch,
+    Settings,
     clipped,
-    ridge,
 )
 
 
+@dataclass(eq=False, repr=False)
 class RegCB(RegressionLearner):
     """Bounds every label's cost by the predictions of all regressions that fit nearly as well as the best one.
 
@@ -37,10 +37,8 @@ class RegCB(RegressionLearner):
         Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ; greater than 0.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -68,36 +66,23 @@ class RegCB(RegressionLearner):
     Foster, Agarwal, Dudík, Luo, Schapire (2018). Practical contextual bandits with regression oracles. ICML.
     """
 
-    def __init__(
-        self,
-        mellowness: float = 0.01,
-        variant: str = "optimistic",
-        diagonal: bool = False,
-        regularization: float = 1.0,
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.mellowness = mellowness
-        self.variant = variant
-        self.diagonal = diagonal
-        self.regularization = regularization
-        self.classes = classes
-        self.seed = seed
+    mellowness: float = 0.01
+    variant: str = "optimistic"
+    diagonal: bool = False
+    regularization: float = 1.0
 
     def _new_state(self) -> State:
         mellowness = check_number("mellowness", self.mellowness, at_least=0.0, at_most=MOST)
         variant = check_choice("variant", self.variant, ("optimistic", "elimination"))
         # Minus the costs, so that higher scores are better.
-        regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)
-        return _State(self, regression, mellowness, 1.0 if variant == "optimistic" else -1.0)
+        return _State(self, (mellowness, 1.0 if variant == "optimistic" else -1.0), right=0.0, wrong=-1.0)
 
 
 @jit_inline
-def _among_the_plausible(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+def _among_the_plausible(scratch: Scratch, settings: Settings) -> None:
     """Spread the propensity evenly over the labels with the best upper bound, or over those that may be the best."""
     propensities, n = scratch.propensities, scratch.propensities.shape[0]
-    mellowness, sign = settings.exploring
+    mellowness, sign = settings.own
     factor = math.sqrt(mellowness * math.log(n * (scratch.answers[0] + 1.0)))
     bar = -math.inf
     for i in range(n):
@@ -112,4 +97,4 @@ def _among_the_plausible(scratch: RegressionScratch, settings: RegressionNumbers
 
 
 class _State(RegressionState):
-    has_widths, probabilities_of = True, staticmethod(_among_the_plausible)
+    has_widths, write_propensities = True, staticmethod(_among_the_plausible)

@@ -1,7 +1,16 @@
-"""Learners that regress "right" or "wrong" on the features, one regression for every class (see `ridge`).
+"""Learners that regress "right" or "wrong" on the features, one regression for every class.
 
-A learner's file has its way to explore: a subclass of `RegressionState` whose `probabilities_of` is a
-compiled function ``(scratch, settings)``, which writes the propensity of each label from predictions and their widths.
+Ridge regression of class i keeps Aᵢ = λI + Σxxᵀ and bᵢ = Σ(target)x. A round changes the guessed class alone (every
+class, with full information): Aᵢ⁻¹ by Sherman and Morrison's formula, and wᵢ = Aᵢ⁻¹bᵢ with it, in O(d²). Rounding
+errors accumulate, so Aᵢ is factorised again by Cholesky after every `2d` steps (64 at least), and after a step so steep
+that half the digits are lost. No pivot of Aᵢ is below λ: where rounding makes one smaller it is set to λ (or to the
+size of the rounding, if that is larger), so Aᵢ⁻¹ stays positive definite.
+
+The diagonal form keeps the diagonal of Aᵢ alone and takes the same step with it, in O(d). The logistic form is of first
+order: its steps are divided by the root of the summed squares of the gradients (AdaGrad).
+
+A learner's file has its way to explore: a subclass of `RegressionState` with a compiled function that writes the
+propensity of each label from predictions and their widths.
 """
 
 import math
@@ -18,30 +27,42 @@ from onebit.engine.loop import UNSCORED, Algorithm, clear, highest, ready_if_fin
 from onebit.engine.randomness import Draw, uniform
 from onebit.engine.state import State, check_finite
 from onebit.game import Answer
-from onebit.inputs import Floats, Integers, Rows, check_number, check_switch, dense
+from onebit.inputs import Floats, Integers, Rows, check_choice, check_number, check_switch, dense
 from onebit.learners.base import Learner
-from onebit.learners.ridge import (
-    DIAGONAL_RIDGE,
-    FULL_RIDGE,
-    LOGISTIC,
-    SLACK,
-    Regression,
-    Regressions,
-    absorb,
-    check_symmetric,
-    predicted,
-    squared_width,
-)
+from onebit.learners.exploring import write_chances
 from onebit.machine_memory import check_memory
 
+_FULL, _DIAGONAL, _LOGISTIC = range(3)
+_STEEP = 1e8  # a step with xᵀA⁻¹x above this loses half the digits of A⁻¹ along x
+_FEWEST_STEPS = 64
+_SLACK = 1e-6  # tolerance for rounding in a bound
+_NOISE = 1e-14  # a pivot this small beside what it was before the elimination is rounding
 
-class RegressionScratch(NamedTuple):
+
+class Regressions(NamedTuple):
+    """The state of K regressions on d features; `grams` and `inverses` end in an axis of 1 in all but the full form."""
+
+    weights: Floats
+    """wᵢ (K × d)."""
+    grams: Floats
+    """Aᵢ, or its diagonal, or the summed squares of the gradients (K × d × d, or K × d × 1)."""
+    inverses: Floats
+    """Aᵢ⁻¹ (as `grams`)."""
+    responses: Floats
+    """bᵢ (K × d)."""
+    steps: Integers
+    """Steps of each class since it was factorised."""
+    answers: Integers
+    """The number of answers so far; one entry."""
+
+
+class Scratch(NamedTuple):
     """What is known about one round."""
 
     scores: Floats
     """The prediction of each class's regression; higher is better."""
     projected: Floats
-    """The same, projected to the range of `Confidit`'s model."""
+    """The same, projected to [low, high]."""
     widths: Floats
     """√(xᵀAᵢ⁻¹x); 0 where it is not needed."""
     square: Floats
@@ -51,42 +72,34 @@ class RegressionScratch(NamedTuple):
     image: Floats
     """Work space: one number per feature."""
     below: Floats
-    """Work space of `ThompsonSampling`: one number per class."""
+    """Work space: one number per class."""
     propensities: Floats
 
 
-class RegressionNumbers(NamedTuple):
+class Settings(NamedTuple):
     """The numbers that the compiled functions need."""
 
-    regression: Regression
-    exploring: tuple[float, float]
-    """What a learner's `probabilities` needs."""
+    own: Any
+    """A tuple: what the learner's way to explore needs."""
+    kind: int
+    regularization: float
+    """λ."""
+    right: float
+    """The target of a right guess."""
+    wrong: float
+    low: float
+    """Predictions are projected to [low, high]."""
+    high: float
+    learning_rate: float
+    """Of the logistic form."""
+    drops_products: bool
+    """Whether the diagonal form drops products of different features altogether, as Confidit's does."""
     has_widths: bool
     """Whether `score` computes widths, its most expensive part in the full form."""
     most_square: float
     """The largest ‖x‖² that is accepted."""
     full_information: bool
     """Whether the feedback is the label: then every class learns from every round."""
-
-
-def check_regularization(value: Any) -> float:
-    """Return λ, or raise ValueError."""
-    return check_number("regularization", value, above=LEAST, at_most=MOST)
-
-
-def ridge(
-    diagonal: Any,
-    regularization: Any,
-    *,
-    right: float = 1.0,
-    wrong: float = 0.0,
-    low: float = -math.inf,
-    high: float = math.inf,
-    drops_products: bool = False,
-) -> Regression:
-    """Check the settings of ridge regression, and return it."""
-    kind = DIAGONAL_RIDGE if check_switch("diagonal", diagonal) else FULL_RIDGE
-    return Regression(kind, check_regularization(regularization), right, wrong, low, high, 1.0, drops_products)
 
 
 class RegressionLearner(Learner):
@@ -98,10 +111,20 @@ class RegressionLearner(Learner):
         return float(rounds) * n_classes * n_features**2 if is_full else 0.0
 
 
+@jit_inline
+def _mostly_highest(scratch: Scratch, settings: Settings) -> None:
+    write_chances(scratch.scores, settings.own[0], scratch.propensities)
+
+
 class RegressionState(State):
-    """One regression per class."""
+    """One regression per class; guesses the highest prediction, or any label with probability ``own[0]``.
+
+    `own` is what the way to explore needs; `right` and `wrong` are targets; predictions are projected to [low, high].
+    The settings `diagonal`, `regularization`, `scores` and `learning_rate` are checked here, if the learner has them.
+    """
 
     arrays: Regressions
+    settings: Settings
     may_have_kernel = False
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         dict.fromkeys(("weights", "responses"), ("class", ""))
@@ -110,62 +133,72 @@ class RegressionState(State):
     )
     per_class: ClassVar[tuple[str, ...]] = "scores", "projected", "widths", "propensities"
 
-    probabilities_of: ClassVar[Callable[..., None]]
+    write_propensities: ClassVar[Callable[..., None]] = staticmethod(_mostly_highest)
     """``(scratch, settings)``: writes the propensity of each label, all 0 before."""
-    draw: ClassVar[Callable[..., int]]
+    draw: ClassVar[Callable[..., int] | None] = None
     """``(scratch, draw, settings)`` → label, for a learner that draws otherwise than from the propensities."""
     has_widths: ClassVar[bool] = False
 
-    def __init__(self, learner: Learner, regression: Regression, *exploring: float) -> None:
-        n_features, n_classes = learner.n_features_in_, len(learner.classes_)
-        most = MOST * min(1.0, regression.regularization)  # then A⁻¹b and xᵀA⁻¹x do not overflow
-        first, second = (*exploring, 0.0, 0.0)[:2]
-        self.settings = RegressionNumbers(regression, (first, second), self.has_widths, most, learner.full_information)
+    def __init__(
+        self,
+        learner: RegressionLearner,
+        own: tuple[float, ...],
+        *,
+        right: float = 1.0,
+        wrong: float = 0.0,
+        low: float = -math.inf,
+        high: float = math.inf,
+        regularization: float | None = None,
+        drops_products: bool = False,
+    ) -> None:
+        given, n_features, n_classes = learner.get_params(deep=False), learner.n_features_in_, len(learner.classes_)
+        rate = check_number("learning_rate", given.get("learning_rate", 1.0), above=0.0, at_most=MOST)
+        is_logistic = check_choice("scores", given.get("scores", "ridge"), ("ridge", "logistic")) == "logistic"
+        is_diagonal = check_switch("diagonal", given["diagonal"])
+        start = given["regularization"] if regularization is None else regularization
+        start = check_number("regularization", start, above=LEAST, at_most=MOST)
+        kind = _LOGISTIC if is_logistic else _DIAGONAL if is_diagonal else _FULL
+        most_square = MOST * min(1.0, start)  # then A⁻¹b and xᵀA⁻¹x do not overflow
+        target = right, wrong, low, high
+        told = learner.full_information
+        self.settings = Settings(own, kind, start, *target, rate, drops_products, self.has_widths, most_square, told)
         self.n_classes = n_classes
-        width = n_features if regression.kind == FULL_RIDGE else 1
+        squares, rows = (n_classes, n_features, n_features if kind == _FULL else 1), (n_classes, n_features)
         try:
-            check_memory(16 * n_classes * n_features * width)
+            check_memory(16 * math.prod(squares))
         except MemoryError as error:
             raise ValueError(f"diagonal must be True for {n_features} features: {error}") from error
-        squares, rows = (n_classes, n_features, width), (n_classes, n_features)
-        self.arrays = Regressions(
-            np.zeros(rows),
-            np.zeros(squares),
-            np.zeros(squares),
-            np.zeros(rows),
-            np.zeros(n_classes, dtype=np.int64),
-            np.zeros(1, dtype=np.int64),
-        )
+        steps, answers = np.zeros(n_classes, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        self.arrays = Regressions(np.zeros(rows), np.zeros(squares), np.zeros(squares), np.zeros(rows), steps, answers)
         for label in range(n_classes):
             self._start(label)
         self.scratch = self.new_scratch()
 
     def _start(self, label: int) -> None:
         """Set a class's A to λI."""
-        regularization = self.settings.regression.regularization
-        for squares, value in ((self.arrays.grams, regularization), (self.arrays.inverses, 1.0 / regularization)):
-            own = squares[label]
-            if own.shape[1] == 1:
-                own[:] = value
+        start = self.settings.regularization
+        for squares, value in ((self.arrays.grams, start), (self.arrays.inverses, 1.0 / start)):
+            if self.settings.kind == _FULL:
+                np.fill_diagonal(squares[label], value)
             else:
-                np.fill_diagonal(own, value)
+                squares[label] = value
 
     def add_class(self) -> None:
         """Add a class without rounds."""
         super().add_class()
         self._start(self.n_classes - 1)
 
-    def new_scratch(self) -> RegressionScratch:
+    def new_scratch(self) -> Scratch:
         """Return empty scratch arrays."""
         n, n_features = self.arrays.weights.shape
         scores, projected, widths, below, propensities = np.empty((5, n))
         square, answers, image = np.empty(1), np.empty(1, np.int64), np.empty(n_features)
-        return RegressionScratch(scores, projected, widths, square, answers, image, below, propensities)
+        return Scratch(scores, projected, widths, square, answers, image, below, propensities)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
         """Return the algorithm of the class's way to explore; rows are already dense."""
         kind = type(self)
-        return _algorithm(kind.probabilities_of, getattr(kind, "draw", None), self.settings.full_information)
+        return _algorithm(kind.write_propensities, kind.draw, self.settings.full_information)
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn as from its own round; the propensity is not needed: the choice of rows does not bias a regression."""
@@ -174,24 +207,12 @@ class RegressionState(State):
         return self.learn_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: Regressions) -> None:
-        """Raise unless every A is at least its start, and its inverse at most.
-
-        In the full form nothing else is checked of an inverse: long rows after short ones can make a genuine one
-        inaccurate, and it is soon recomputed from A in any case.
-        """
+        """Raise unless every A is at least its start."""
         check_finite(arrays.weights, arrays.grams, arrays.inverses, arrays.responses)
-        regression, grams, inverses = self.settings.regression, arrays.grams, arrays.inverses
-        is_full = regression.kind == FULL_RIDGE
-        diagonals = np.diagonal(grams, axis1=1, axis2=2) if is_full else grams[:, :, 0]
-        if not (diagonals >= regression.regularization).all():
+        is_full = self.settings.kind == _FULL
+        diagonals = np.diagonal(arrays.grams, axis1=1, axis2=2) if is_full else arrays.grams
+        if not (diagonals >= self.settings.regularization).all():
             raise ValueError("a regression's matrix is less than at the start")
-        if is_full:
-            for gram, inverse in zip(grams, inverses, strict=True):
-                check_symmetric(gram, inverse)
-            if np.abs(inverses).max() * regression.regularization > 1.0 + SLACK:
-                raise ValueError("the inverse of a regression's matrix is more than at the start")
-        elif regression.kind != LOGISTIC and not np.array_equal(inverses, 1.0 / grams):
-            raise ValueError("the inverse of a regression's diagonal is another diagonal's")
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return the prediction of each class's regression."""
@@ -201,47 +222,42 @@ class RegressionState(State):
 
     def learned(self) -> dict[str, Floats]:
         """Return the weights, A⁻¹ (or its diagonal; or the summed squares of gradients), and the number of answers."""
-        is_first_order = self.settings.regression.kind == LOGISTIC
-        squares = self.arrays.grams if is_first_order else self.arrays.inverses
-        name = "squares" if is_first_order else "inverses"
-        shown = squares[:, :, 0] if squares.shape[2] == 1 and squares.shape[1] != 1 else squares
+        is_logistic = self.settings.kind == _LOGISTIC
+        squares = self.arrays.grams if is_logistic else self.arrays.inverses
+        shown = squares if self.settings.kind == _FULL else squares[:, :, 0]
         heard = self.arrays.answers.astype(float)
+        name = "squares" if is_logistic else "inverses"
         return {"weights": self.arrays.weights.copy(), name: shown.copy(), "heard": heard}
 
 
+# A round.
+
+
 @jit_internal
-def _score_row(state: Regressions, x: Floats, scratch: RegressionScratch, settings: RegressionNumbers) -> int:
-    square = 0.0
+def _score(state: Regressions, X: Floats, t: int, scratch: Scratch, settings: Settings) -> int:
+    x, square = X[t], 0.0
     for j in range(x.shape[0]):
         square += x[j] * x[j]
     if not square < settings.most_square:  # nor NaN
         return UNSCORED
-    regression = settings.regression
     scratch.square[0], scratch.answers[0] = square, state.answers[0]
     for i in range(scratch.scores.shape[0]):
-        score, width = predicted(state, i, x), 0.0
+        score, width = _product(x, state.weights[i]), 0.0
         if settings.has_widths:
-            width = squared_width(state, i, x, square, scratch.image, regression) ** 0.5
+            width = _squared_width(state, i, x, square, scratch.image, settings) ** 0.5
         scratch.scores[i], scratch.widths[i] = score, width
-        scratch.projected[i] = min(max(score, regression.low), regression.high)
+        scratch.projected[i] = min(max(score, settings.low), settings.high)
     return ready_if_finite(scratch.scores)
 
 
 @jit_inline
-def _score(state: Regressions, X: Floats, t: int, scratch: RegressionScratch, settings: RegressionNumbers) -> int:
-    return _score_row(state, X[t], scratch, settings)
-
-
-@jit_inline
-def _update(
-    state: Regressions, X: Floats, t: int, scratch: RegressionScratch, answer: Answer, settings: RegressionNumbers
-) -> bool:
+def _update(state: Regressions, X: Floats, t: int, scratch: Scratch, answer: Answer, settings: Settings) -> bool:
     state.answers[0] += 1
     if settings.full_information:
         for i in range(scratch.scores.shape[0]):
-            absorb(state, i, X[t], scratch.square[0], i == answer.truth, scratch.image, settings.regression)
+            _absorb(state, i, X[t], scratch.square[0], i == answer.truth, scratch.image, settings)
     else:
-        absorb(state, answer.label, X[t], scratch.square[0], answer.correct, scratch.image, settings.regression)
+        _absorb(state, answer.label, X[t], scratch.square[0], answer.correct, scratch.image, settings)
     return True
 
 
@@ -258,24 +274,40 @@ def drawn_label(propensities: Floats, number: float) -> int:
 
 
 @cache
-def _algorithm(probabilities: Any, draw_label: Any, full_information: bool) -> Algorithm:
-    def write(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+def _algorithm(write_propensities: Any, draw_label: Any, full_information: bool) -> Algorithm:
+    def write(scratch: Scratch, settings: Settings) -> None:
         clear(scratch.propensities)
-        probabilities(scratch, settings)
+        write_propensities(scratch, settings)
 
     write = jit_no_refcount(write)
 
-    def draw_by_propensity(scratch: RegressionScratch, draw: Draw, settings: RegressionNumbers) -> int:
+    def draw_by_propensity(scratch: Scratch, draw: Draw, settings: Settings) -> int:
         write(scratch, settings)
         return drawn_label(scratch.propensities, uniform(draw))
 
     chosen = jit_inline(draw_by_propensity) if draw_label is None else draw_label
 
-    def choose(scratch: RegressionScratch, draw: Draw, settings: RegressionNumbers) -> tuple[int, bool]:
+    def choose(scratch: Scratch, draw: Draw, settings: Settings) -> tuple[int, bool]:
         label = chosen(scratch, draw, settings)
         return label, label != highest(scratch.scores)
 
     return Algorithm(_score, jit_no_refcount(choose), write, _update, full_information=full_information)
+
+
+@jit_inline
+def _most_promising(scratch: Scratch, settings: Settings) -> None:
+    best, top, alpha = 0, -math.inf, settings.own[0]
+    for i in range(scratch.scores.shape[0]):
+        hope = scratch.projected[i] + alpha * scratch.widths[i]
+        if hope > top:
+            best, top = i, hope
+    scratch.propensities[best] = 1.0
+
+
+class OptimisticState(RegressionState):
+    """Guesses the label with the highest prediction plus ``own[0]`` widths, the first of equals."""
+
+    has_widths, write_propensities = True, staticmethod(_most_promising)
 
 
 @jit_inline
@@ -284,10 +316,169 @@ def clipped(score: float) -> float:
     return min(max(score, -1.0), 0.0)
 
 
+# The regression of one class.
+
+
 @jit_inline
-def mostly_highest(scratch: RegressionScratch, rate: float) -> None:
-    """Spread `rate` evenly over the labels, and give the rest to the one with the highest prediction."""
-    n = scratch.propensities.shape[0]
-    for i in range(n):
-        scratch.propensities[i] = rate / n
-    scratch.propensities[highest(scratch.scores)] += 1.0 - rate
+def _squared_width(
+    state: Regressions, label: int, x: Floats, square: float, image: Floats, settings: Settings
+) -> float:
+    """Return xᵀA⁻¹x and write A⁻¹x to `image`; `square` is ‖x‖²."""
+    inverses = state.inverses
+    if settings.kind == _FULL:
+        for k in range(image.shape[0]):
+            image[k] = 0.0
+        for j in range(x.shape[0]):
+            if x[j] != 0.0:
+                for k in range(image.shape[0]):
+                    image[k] += x[j] * inverses[label, j, k]
+    else:
+        for j in range(x.shape[0]):
+            image[j] = x[j] * inverses[label, j, 0]
+    total = _product(x, image)
+    if total > 0.0 or square == 0.0:
+        return min(total, square / settings.regularization)
+    # Against rounding: xᵀA⁻¹x is at least ‖x‖² over the largest eigenvalue of A, which is below the trace.
+    trace = 0.0
+    for j in range(x.shape[0]):
+        trace += state.grams[label, j, j if settings.kind == _FULL else 0]
+    return square / trace
+
+
+@jit_inline
+def _product(x: Floats, other: Floats) -> float:
+    total = 0.0
+    for j in range(x.shape[0]):
+        total += x[j] * other[j]
+    return total
+
+
+@jit_internal
+def _absorb(
+    state: Regressions, label: int, x: Floats, square: float, correct: bool, image: Floats, settings: Settings
+) -> None:
+    """Update a class's regression with one round."""
+    if square == 0.0:
+        return
+    target, score = settings.right if correct else settings.wrong, _product(x, state.weights[label])
+    if settings.kind == _LOGISTIC:
+        _logistic_step(state, label, x, score, target, settings)
+        return
+    width = _squared_width(state, label, x, square, image, settings)
+    if width == 0.0:
+        return  # the square of the row underflows
+    projected = min(max(score, settings.low), settings.high)
+    back = (projected - score) / width  # w + back·A⁻¹x is the nearest to w, as A measures it, that predicts it
+    if settings.drops_products and settings.kind == _DIAGONAL:
+        _separate_step(state, label, x, target, back, image)
+        return
+    gain = (target - projected) / (1.0 + width) + back
+    for j in range(x.shape[0]):
+        state.weights[label, j] += gain * image[j]
+        state.responses[label, j] += (target + back) * x[j]
+    if settings.kind == _DIAGONAL:
+        _add_squares(state, label, x)
+        return
+    # All eigenvalues of A⁻¹ lie between 0 and 1/λ, so ‖A⁻¹x‖² ≤ xᵀA⁻¹x/λ, unless rounding has spoiled it.
+    is_sound = _product(image, image) * settings.regularization <= _product(x, image) * (1.0 + _SLACK)
+    _add_products(state, label, x, width, image)
+    state.steps[label] += 1
+    # An inverse with a negative eigenvalue would diverge: each step along it multiplies the error.
+    if not is_sound or width > _STEEP or state.steps[label] >= max(_FEWEST_STEPS, 2 * x.shape[0]):
+        _factorise(state, label, image, settings.regularization)
+
+
+@jit_inline
+def _logistic_step(state: Regressions, label: int, x: Floats, score: float, target: float, settings: Settings) -> None:
+    power = math.exp(-abs(score))  # never overflows
+    chance = 1.0 / (1.0 + power) if score >= 0.0 else power / (1.0 + power)
+    for j in range(x.shape[0]):
+        slope = (chance - target) * x[j]
+        state.grams[label, j, 0] += slope * slope
+        state.weights[label, j] -= settings.learning_rate * slope / math.sqrt(state.grams[label, j, 0])
+
+
+@jit_inline
+def _add_squares(state: Regressions, label: int, x: Floats) -> None:
+    for j in range(x.shape[0]):
+        state.grams[label, j, 0] += x[j] * x[j]
+        state.inverses[label, j, 0] = 1.0 / state.grams[label, j, 0]
+
+
+@jit_inline
+def _separate_step(state: Regressions, label: int, x: Floats, target: float, back: float, image: Floats) -> None:
+    """Set w to A_new⁻¹(A_old·w′ + target·x) with diagonal matrices; w′ is w projected."""
+    for j in range(x.shape[0]):
+        response = state.grams[label, j, 0] * (state.weights[label, j] + back * image[j]) + target * x[j]
+        state.weights[label, j] = response / (state.grams[label, j, 0] + x[j] * x[j])
+    _add_squares(state, label, x)
+
+
+@jit_inline
+def _add_products(state: Regressions, label: int, x: Floats, width: float, image: Floats) -> None:
+    """Add xxᵀ to A, and take Sherman and Morrison's step with its inverse."""
+    shrinkage = 1.0 / math.sqrt(1.0 + width)
+    for j in range(x.shape[0]):
+        image[j] *= shrinkage
+    for j in range(x.shape[0]):
+        for k in range(x.shape[0]):
+            state.grams[label, j, k] += x[j] * x[k]
+            state.inverses[label, j, k] -= image[j] * image[k]
+
+
+@jit_internal
+def _factorise(state: Regressions, label: int, scratch: Floats, regularization: float) -> None:
+    """Recompute a class's A⁻¹ and A⁻¹b."""
+    noise = _NOISE
+    # No eigenvalue of A⁻¹ is above 1/λ: where one seems to be, it comes from a pivot of mere rounding.
+    while not _invert(state, label, scratch, regularization, noise) and noise < 1.0:
+        noise *= 100.0
+    for i in range(scratch.shape[0]):
+        total = 0.0
+        for j in range(scratch.shape[0]):
+            total += state.inverses[label, i, j] * state.responses[label, j]
+        state.weights[label, i] = total
+    state.steps[label] = 0
+
+
+@jit_internal
+def _invert(state: Regressions, label: int, scratch: Floats, least_pivot: float, noise: float) -> bool:
+    """Compute A = UᵀU, V = U⁻¹ and A⁻¹ = VVᵀ in place; return whether the result is plausible."""
+    d, gram, out = scratch.shape[0], state.grams, state.inverses
+    for i in range(d):
+        for j in range(i, d):
+            out[label, i, j] = gram[label, i, j]
+    for i in range(d):
+        pivot = max(out[label, i, i], least_pivot, noise * gram[label, i, i])
+        is_lost, root = out[label, i, i] < pivot, math.sqrt(pivot)
+        out[label, i, i] = root
+        for j in range(i + 1, d):
+            # No entry is larger than the pivots of its row and column allow; beside a lost pivot all are rounding.
+            # Kept, they would grow with every row that follows.
+            most = pivot * max(out[label, j, j], least_pivot, noise * gram[label, j, j])
+            if out[label, i, j] ** 2 > (1.0 + _SLACK) * most or (is_lost and abs(out[label, i, j]) > 1e-3 * pivot):
+                out[label, i, j] = 0.0
+            out[label, i, j] /= root
+        for k in range(i + 1, d):
+            for j in range(k, d):
+                out[label, k, j] -= out[label, i, k] * out[label, i, j]
+    for i in range(d - 1, -1, -1):
+        for j in range(i, d):
+            scratch[j] = 0.0
+        for k in range(i + 1, d):
+            for j in range(k, d):
+                scratch[j] += out[label, i, k] * out[label, k, j]
+        out[label, i, i] = 1.0 / out[label, i, i]
+        for j in range(i + 1, d):
+            out[label, i, j] = -scratch[j] * out[label, i, i]
+    largest = 0.0
+    for i in range(d):
+        for j in range(i, d):
+            total = 0.0
+            for k in range(j, d):
+                total += out[label, i, k] * out[label, j, k]
+            out[label, i, j] = total
+        for j in range(i):
+            out[label, i, j] = out[label, j, i]
+        largest = max(largest, out[label, i, i])
+    return largest * least_pivot <= 1.0 + _SLACK

@@ -5,8 +5,10 @@ take the learner; `play_stream` and `all_or_nothing` take its lock, for the othe
 """
 
 import copy
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, KeysView, ValuesView
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import validate_data
 
 from onebit.confidence import Confidence
-from onebit.engine.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, new_record
+from onebit.engine.loop import MISTAKES, Record, new_record
 from onebit.inputs import (
     Floats,
     Integers,
@@ -40,32 +42,75 @@ from onebit.labels import (
     infer_classes,
     positions,
 )
+from onebit.learners.by_hand import progress_step
 from onebit.machine_memory import claim_memory
-
-_FLOAT64 = np.dtype(np.float64)
-_LEAST_PROPENSITY = 2.0**-1000  # the reciprocal of less may overflow
-LET_IT_JOIN = "list it in classes=, or let it join a run that has begun: add_class"
-"""What to do about a label that is not among the classes."""
-
 
 if TYPE_CHECKING:
     from onebit.learners.base import Learner
 
-    class Classifier:  # noqa: D101
+    class _Classifier:
         # scikit-learn has no type hints: the part of its two base classes that is used here.
         feature_names_in_: npt.NDArray[Any]
+        _lock: threading.RLock
 
         @classmethod
         def _get_param_names(cls) -> list[str]: ...
-        def get_params(self, deep: bool = True) -> dict[str, Any]: ...  # noqa: D102
-        def set_params(self, **params: Any) -> Self: ...  # noqa: D102
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
         def __sklearn_tags__(self) -> Any: ...
         def _repr_html_(self) -> str: ...
 
 else:
 
-    class Classifier(ClassifierMixin, BaseEstimator):
-        """The base classes of a scikit-learn classifier."""
+    class _Classifier(ClassifierMixin, BaseEstimator):
+        pass
+
+
+_FLOAT64 = np.dtype(np.float64)
+_LEAST_PROPENSITY = 2.0**-1000  # the reciprocal of less may overflow
+_LET_IT_JOIN = "list it in classes=, or let it join a run that has begun: add_class"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CommonSettings(_Classifier):
+    """What every learner is: a scikit-learn classifier, with a lock, so that threads may share it.
+
+    Learners are data classes: their fields are their settings, and nothing else. Copies, here or in another process,
+    have their own lock and no open tickets: those belong to the original.
+    """
+
+    classes: Any = None
+    seed: int = 0
+
+    def __new__(cls, *_settings: Any, **_named: Any) -> Self:
+        """Return a learner with a lock."""
+        learner = super().__new__(cls)
+        learner._lock = threading.RLock()
+        return learner
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name. Classes that are a dictionary's keys are a list here: keys cannot be copied."""
+        settings = super().get_params(deep)
+        return {name: list(it) if isinstance(it, (KeysView, ValuesView)) else it for name, it in settings.items()}
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)  # with a shared state each would learn from the other's rounds
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        vars(twin).update(copy.deepcopy(self.__getstate__(), memo))
+        vars(twin).pop("_tickets", None)
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:  # rounds that other threads play meanwhile must not change what is being saved
+            kept = {name: value for name, value in self.__dict__.items() if name != "_lock"}
+            return copy.deepcopy(kept, {id(self): self})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._lock = threading.RLock()  # the oldest pickle protocols do not call `__new__`
+        self.__dict__.update(state)
 
 
 class LearnedArray:
@@ -128,12 +173,16 @@ def new_confidence(learner: "Learner") -> Confidence | None:
 
 
 @contextmanager
-def all_or_nothing(learner: "Learner", fresh: bool = True) -> Iterator[None]:
+def all_or_nothing(learner: "Learner", fresh: bool = True, *, is_one: bool = False) -> Iterator[None]:
     """Restore the learner if the block inside is interrupted, by an error or by Ctrl-C.
 
     A fresh run gets a new state, so that the old one needs no copy; that of a `ByHand` does: it is the learner itself.
+    Nor does a single round in a run that has begun (`is_one`): it is applied or refused as a whole.
     """
     with learner._lock:
+        if is_one and not fresh and learner._started and not learner._state.plays_by_hand:
+            yield
+            return
         before, bookmark = dict(vars(learner)), None
         before["_confidence"] = None if learner._confidence is None else learner._confidence.copy()
         if learner._started and (not fresh or learner._state.plays_by_hand):
@@ -190,11 +239,6 @@ def check_n_features(learner: "Learner", n_features: int) -> None:
         raise ValueError(f"X has {n_features} features, but {name} is expecting {known} features as input")
 
 
-def row_of(rows: Rows, t: int) -> Any:
-    """Return one row as `guess` takes it."""
-    return take(rows, t, t + 1) if isinstance(rows, SparseRows) else rows[t]
-
-
 def check_columns(learner: "Learner", X: Any, *, reset: bool) -> None:
     """Store the column names, or check X against the stored ones."""
     if type(X) is np.ndarray and "feature_names_in_" not in vars(learner):
@@ -227,7 +271,7 @@ def allowed_positions(learner: "Learner", among: Any) -> Integers:
             f"among must list some of the {len(learner.classes_)} classes; got {len(labels)} labels. Name each label "
             "once"
         )
-    return np.unique(encode_labels(labels, learner.classes_, "among", LET_IT_JOIN))
+    return np.unique(encode_labels(labels, learner.classes_, "among", _LET_IT_JOIN))
 
 
 def codes_of(learner: "Learner", labels: npt.NDArray[Any], n_features: int, name: str, given: Any) -> Integers:
@@ -239,7 +283,7 @@ def codes_of(learner: "Learner", labels: npt.NDArray[Any], n_features: int, name
         met = infer_classes(labels)
         if (is_new := positions(met, learner.classes_) < 0).any():
             join(learner, met[is_new].tolist())
-    return encode_labels(labels, learner.classes_, name, LET_IT_JOIN)
+    return encode_labels(labels, learner.classes_, name, _LET_IT_JOIN)
 
 
 def join(learner: "Learner", labels: list[Any]) -> None:
@@ -255,33 +299,11 @@ def join(learner: "Learner", labels: list[Any]) -> None:
                 learner._confidence.add_class()
 
 
-def check_feedback(correct: Any, n: int) -> npt.NDArray[np.bool_]:
-    """Return n truth values, or raise ValueError; one stands for all."""
-    answers = np.asarray(correct)
-    if answers.dtype.kind != "b" or answers.shape not in ((), (n,)):
-        raise ValueError(f"correct must be True or False for each of the {n} rounds; got {correct!r:.80}")
-    return np.broadcast_to(answers, (n,))
-
-
-def check_propensities(propensities: Any, n: int) -> Floats:
-    """Return n propensities in (0, 1], or raise ValueError; one stands for all."""
-    found = check_real(propensities, "propensities").astype(np.float64)
-    if found.shape not in ((), (n,)):
-        raise ValueError(f"propensities must have {n} entries, one for each round; got shape {found.shape}")
-    wrong = ~((found > _LEAST_PROPENSITY) & (found <= 1.0))
-    if wrong.any():
-        raise ValueError(
-            f"propensities must be above 0 (above {_LEAST_PROPENSITY:.1g}) and at most 1; got {found[wrong].flat[0]:g}"
-        )
-    return np.broadcast_to(found, (n,))
-
-
 def propensities(learner: "Learner", features: Any, among: Any) -> Floats:
     """Return the propensity of each label in one round, or in each of many; nothing is changed."""
     shape = getattr(features, "shape", None)
     are_many = isinstance(features, SparseRows) or (np.ndim(features) if shape is None else len(shape)) == 2
-    many = check_width(learner, check_rows(features, "features"), features) if are_many else None
-    rows = one_row(learner, features) if many is None else many
+    rows = check_width(learner, check_rows(features, "features"), features) if are_many else one_row(learner, features)
     if not learner._started:
         # This must not start a run: a copy starts it instead.
         learner = type(learner)(**learner.get_params(deep=False))
@@ -301,30 +323,41 @@ def learn_from(learner: "Learner", X: Any, guesses: Any, correct: Any, propensit
     """Learn from rounds that another system played, all or none of them."""
     rows = check_rows(X)
     labels = check_labels(guesses, rows.shape[0], "guesses")
-    feedback = check_feedback(correct, len(labels))
-    known = None if propensities is None else check_propensities(propensities, len(labels))
-    # A single round is applied or refused as a whole; only with several must a failure be rolled back.
-    is_one = len(labels) == 1 and learner._started and not grows(learner)
-    with learner._lock if is_one else all_or_nothing(learner, fresh=False):
+    feedback = _for_each(len(labels), "correct", np.asarray(correct))
+    if feedback.dtype.kind != "b":
+        raise ValueError(f"correct must be True or False for each round; got {correct!r:.80}")
+    chances: list[Any] = [None] * len(labels)
+    if propensities is not None:
+        chances = _for_each(
+            len(labels), "propensities", check_real(propensities, "propensities").astype(float)
+        ).tolist()
+        wrong = [chance for chance in chances if not _LEAST_PROPENSITY < chance <= 1.0]
+        if wrong:
+            raise ValueError(
+                f"propensities must be above 0 (above {_LEAST_PROPENSITY:.1g}) and at most 1; got {wrong[0]:g}"
+            )
+    with all_or_nothing(learner, fresh=False, is_one=len(labels) == 1 and not grows(learner)):
         check_width(learner, rows, X)
         if not learner._started and learner.classes is None:
             raise ValueError("classes is not known: pass classes=, for labels that were never tried count too")
         codes = codes_of(learner, labels, rows.shape[1], "guesses", X)
         for t, code in enumerate(codes.tolist()):
             row, truth = take(rows, t, t + 1), code if learner.full_information and feedback[t] else -1
-            propensity = None if known is None else float(known[t])
-            learner.n_updates_ += learner._state.learn_from_log(row, code, bool(feedback[t]), truth, propensity)
+            learner.n_updates_ += learner._state.learn_from_log(row, code, bool(feedback[t]), truth, chances[t])
+
+
+def _for_each(n: int, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an entry for each round; one stands for all."""
+    if values.shape not in ((), (n,)):
+        raise ValueError(f"{name} must have {n} entries, one for each round; got shape {values.shape}")
+    return np.broadcast_to(values, (n,))
 
 
 def learn_labels(learner: "Learner", X: Any, y: Any) -> None:
     """Learn from rows whose labels are known, all or none of them."""
     rows = check_rows(X)
     labels = check_labels(y, rows.shape[0])
-    if learner._started and not grows(learner):
-        encode_labels(labels, learner.classes_, "y", LET_IT_JOIN)
-        learn_from(learner, X, labels, True, 1.0)  # one row needs no copy of the state
-        return
-    with all_or_nothing(learner, fresh=False):
+    with all_or_nothing(learner, fresh=False, is_one=len(labels) == 1 and not grows(learner)):
         check_width(learner, rows, X)
         codes_of(learner, labels, rows.shape[1], "y", X)
         learn_from(learner, X, labels, True, 1.0)
@@ -347,34 +380,25 @@ def begin_stream(
 
     Where several labels may be right, `labels` is a matrix of truth values, and the numbers are `codes_of_right`.
     """
-    if labels.ndim == 2:
-        return _begin_several(learner, rows, labels, given, seed, fresh, classes)
-    if not fresh and learner._started:
-        learner.begin(rows.shape[1], seed=seed, fresh=False)
-        check_columns(learner, given, reset=False)
-        return codes_of(learner, labels, rows.shape[1], "y", given)
-    chosen = classes if learner.classes is None or grows(learner) else learner.classes
-    known, codes = classes_and_codes(labels, chosen)
-    begin(learner, rows.shape[1], known, seed, given)
-    return codes
-
-
-def _begin_several(
-    learner: "Learner", rows: Rows, right: npt.NDArray[Any], given: Any, seed: int | None, fresh: bool, classes: Any
-) -> Integers:
-    """Prepare for the first round of a stream in which several labels may be right; return `codes_of_right`."""
-    name, n_columns = type(learner).__name__, right.shape[1]
-    if learner.full_information:
+    n_features, several = rows.shape[1], labels.ndim == 2
+    if several and learner.full_information:
+        name = type(learner).__name__
         raise ValueError(f"y must hold one label for each round: the feedback of {name} is the right label itself")
     if not fresh and learner._started:
-        learner.begin(rows.shape[1], seed=seed, fresh=False)
+        learner.begin(n_features, seed=seed, fresh=False)
         check_columns(learner, given, reset=False)
+        if not several:
+            return codes_of(learner, labels, n_features, "y", given)
     else:
         chosen = classes if learner.classes is None or grows(learner) else learner.classes
-        begin(learner, rows.shape[1], check_classes(n_columns if chosen is None else chosen), seed, given)
-    if len(learner.classes_) != n_columns:
-        raise ValueError(f"y must have a column for each of the {len(learner.classes_)} classes; got {n_columns}")
-    return codes_of_right(right)
+        if not several:
+            known, codes = classes_and_codes(labels, chosen)
+            begin(learner, n_features, known, seed, given)
+            return codes
+        begin(learner, n_features, check_classes(labels.shape[1] if chosen is None else chosen), seed, given)
+    if len(learner.classes_) != labels.shape[1]:
+        raise ValueError(f"y must have a column for each of the {len(learner.classes_)} classes; got {labels.shape[1]}")
+    return codes_of_right(labels)
 
 
 def play_stream(
@@ -387,32 +411,38 @@ def play_stream(
     classes: Any = None,
     checkpoints: npt.ArrayLike | None = None,
     keep_guesses: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Record:
-    """Play a whole stream, compiled where the learner is."""
+    """Play a whole stream, compiled where the learner is; the arguments are those of `onebit.play`."""
     rows = check_rows(X)
     labels = check_answers(y, rows.shape[0])
-    record = new_record(len(labels), checkpoints, keep_guesses)
-    with learner._lock:
-        is_one = len(labels) == 1 and not fresh and learner._started and not learner._state.plays_by_hand
-        if is_one and not (grows(learner) and labels.tolist()[0] not in learner._labels):
-            # One round cannot fail halfway (only `score` can fail, before any change): the state need not be copied.
-            codes = begin_stream(learner, rows, labels, X, seed=seed, fresh=False)
+    record, n = new_record(len(labels), checkpoints, keep_guesses), len(labels)
+    is_known = n == 1 and not (grows(learner) and labels.tolist()[0] not in getattr(learner, "_labels", ()))
+    with all_or_nothing(learner, fresh, is_one=is_known):
+        codes = begin_stream(learner, rows, labels, X, seed=seed, fresh=fresh, classes=classes)
+        size = n if on_progress is None else progress_step(n)
+        for start in range(0, n, size):
+            stop = min(start + size, n)
+            inside = (record.checkpoints > start) & (record.checkpoints <= stop)
+            part = record if size == n else new_record(stop - start, record.checkpoints[inside] - start, keep_guesses)
             try:
-                learner._state.play(rows, codes, learner._key, learner.n_rounds_, record)
+                learner._state.play(take(rows, start, stop), codes[start:stop], learner._key, learner.n_rounds_, part)
             finally:
-                count(learner, record, int(record.counts[PASSED]))  # also when Ctrl-C came just after the round
-            return record
-        with all_or_nothing(learner, fresh):
-            codes = begin_stream(learner, rows, labels, X, seed=seed, fresh=fresh, classes=classes)
-            learner._state.play(rows, codes, learner._key, learner.n_rounds_, record)
-            if not learner._state.plays_by_hand:
-                count(learner, record, len(codes))
+                if not learner._state.plays_by_hand:
+                    _count(learner, part)  # also when Ctrl-C came just after the only round
+            if part is not record:
+                record.cumulative[inside] = record.counts[MISTAKES] + part.cumulative[: np.count_nonzero(inside)]
+                record.counts[:] += part.counts
+                record.guesses[start:stop] = part.guesses
+            if on_progress is not None:
+                on_progress(stop, n)
     return record
 
 
-def count(learner: "Learner", record: Record, rounds: int) -> None:
-    """Add a record's counts to the learner's."""
-    learner.n_rounds_ += rounds
-    learner.n_mistakes_ += int(record.counts[MISTAKES])
-    learner.n_updates_ += int(record.counts[UPDATES])
-    learner.n_uniform_guesses_ += int(record.counts[EXPLORED])
+def _count(learner: "Learner", record: Record) -> None:
+    """Add a record's counts to the learner's, up to the last checkpoint that was passed."""
+    mistakes, updates, explored, passed = record.counts.tolist()
+    learner.n_rounds_ += int(record.checkpoints[passed - 1]) if passed else 0
+    learner.n_mistakes_ += mistakes
+    learner.n_updates_ += updates
+    learner.n_uniform_guesses_ += explored

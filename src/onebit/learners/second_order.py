@@ -1,47 +1,66 @@
-"""The state of second-order learners: weights w over all classes and features, and a matrix A over the same.
+"""Second-order learners: weights w over all classes and features, and a matrix A over the same.
 
-Every step has a direction z = v ⊗ x, an outer product of a vector v over the classes (in SOBA one class gains and one
-loses, in PNewtron all take part) with the features x. A gains weight·zzᵀ, the target θ loses pull·z, and the weights
-become the point of the ball ‖w‖ ≤ D (the whole space, if D is infinite) where ½wᵀAw − θᵀw is smallest. A starts as a
-multiple of the identity, the *floor*, and only grows: it is always positive definite.
+Every step has a direction z = v ⊗ x, an outer product of a vector v over the classes with the features x. A gains
+weight·zzᵀ, the target θ loses pull·z, and the weights become the point of the ball ‖w‖ ≤ D (the whole space, if D is
+infinite) where ½wᵀAw − θᵀw is smallest. A starts as a multiple of the identity, the *floor*, and only grows.
 
-A *rule* defines the step for an answer; a *form* takes it: the diagonal one, here, keeps only the diagonal of A, so
-that a step takes O(Kd); the full one is in `second_order_full`.
+The diagonal form keeps only the diagonal of A: a step takes O(Kd). The full form keeps A and its inverse, which follows
+by the formula of Sherman and Morrison, (A + zzᵀ)⁻¹ = A⁻¹ − hhᵀ/(1 + zᵀh) with h = A⁻¹z: a step takes O((Kd)²). Rounding
+errors accumulate, so A and θ are summed separately, and the inverse is computed anew from A every so many steps, or
+when a step was so steep that digits were lost.
+
+With a ball, the full form stores H = (A + λ₀I)⁻¹ for a λ₀ near the λ of the weights, and c = Hθ. The weights solve
+(I + δH)w = c with δ = λ − λ₀. Each step of the iteration w ← c − δHw, with the δ for which the new w has the ball's
+radius, makes the error smaller by about |δ|/(floor + λ₀), of which no more than a tenth is allowed: beyond it, A's
+eigenvectors are found, λ with them (see `multiplier`), and λ₀ becomes that λ. That δ is the smaller root of
+‖c‖² − 2δ·cᵀHw + δ²‖Hw‖² = D². As λ changes by about its t-th part in round t, this happens ever more seldom.
 """
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
-from onebit.engine.jit import jit_inline, jit_no_refcount
+from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
 from onebit.engine.loop import FULL, UNSCORED, Algorithm, Record, ready_if_finite
 from onebit.engine.state import LARGEST_SQUARE, State, check_finite, divisible_chance, unlocked
 from onebit.game import Answer, Guess
-from onebit.inputs import Floats, Integers, Rows, dense
+from onebit.inputs import Floats, Integers, Rows, check_switch, dense
 from onebit.learners.base import Learner
-from onebit.spaces.rule import find_rule
+from onebit.machine_memory import check_memory
 
 LAMBDA, SHIFT, MARGINS = range(3)
-"""In `tallies`: the λ of the weights, the λ₀ of the stored inverse, and a sum for the rule."""
-TALLIES = 3
+"""In `tallies`: the λ of the weights, the λ₀ of the stored inverse, and a sum for the learner's own use."""
 RENEW_EVERY = 1000
-"""Steps after which the inverse is recomputed; or the number of weights, if larger."""
-TOLERANCE = 1e-12
-"""How far, relatively, the length of the weights may be from the radius."""
+"""Steps after which the inverse is computed anew; or the number of weights, if larger."""
+STALE = 1 << 40
+"""More steps than any inverse is used for."""
+_TOLERANCE = 1e-12  # how far, relatively, the length of the weights may be from the radius
 _MOST_NEWTON_STEPS = 100
+_STEEP = 1e8  # a step with a larger zᵀA⁻¹z costs more than half of the digits
+_WINDOW = 0.1
+_SLACK = 1e-6
+_MOST_STEPS = 30
+_Step = tuple[float, float, float]  # weight, pull, zᵀA⁻¹z
+_COPIES = 6  # A and its inverse, both again in a bookmark, and the work space of Cholesky and eigenvectors
 
 
-@jit_inline
-def renew_after(n_weights: int) -> int:
-    """Return after how many steps the inverse is recomputed."""
-    return max(RENEW_EVERY, n_weights)
+class Settings(NamedTuple):
+    """The numbers that the compiled functions need."""
+
+    own: Any
+    """Those of the learner's functions."""
+    floor: float
+    radius: float
+    least_chance: float
+    """The smallest propensity of a label, times the number of classes."""
 
 
-class JointScratch(NamedTuple):
+class Scratch(NamedTuple):
     """Scratch arrays of one round."""
 
     scores: Floats
@@ -50,171 +69,114 @@ class JointScratch(NamedTuple):
     shares: Floats
     """v: each class's share in the step's direction."""
     solved: Floats
-    """A⁻¹z, and beside it room for one more vector; empty in the diagonal form."""
-    spare: Floats
+    """A⁻¹z; empty in the diagonal form."""
 
 
-class JointSettings(NamedTuple):
-    """The numbers that the compiled functions need."""
+class Diagonal(NamedTuple):
+    """What the diagonal form learns; class i's feature j is entry i·d + j."""
 
-    rule: Any
-    floor: float
-    radius: float
-    least_chance: float
-    """The smallest propensity of a label, times the number of classes."""
-
-
-class JointRule(NamedTuple):
-    """How a learner guesses, and which step it takes on an answer: `onebit.engine.jit.jit_inline` functions.
-
-    Attributes
-    ----------
-    home : str
-        The rule's import path, for loading a saved learner: ``"package.module:NAME"``.
-    choose, probabilities
-        As in `Algorithm`.
-    chance : (scratch, answer, settings) → float
-        The propensity of the label when it was guessed.
-    plan : (scratch, answer, chance, settings) → (weight, pull)
-        Writes ``scratch.shares``; a weight of 0 means that there is nothing to learn.
-    accept : (state, scratch, weight, reach) → bool
-        Whether the step is taken, given zᵀA⁻¹z; None if always.
-    """
-
-    home: str
-    choose: Callable[..., tuple[int, bool]]
-    probabilities: Callable[..., None]
-    chance: Callable[..., float]
-    plan: Callable[..., tuple[float, float]]
-    accept: Callable[..., bool] | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return find_rule, (self.home,)  # compiled functions cannot be pickled; an import path can
-
-    def __deepcopy__(self, _memo: Any) -> "JointRule":
-        return self  # immutable
+    weights: Floats
+    target: Floats
+    """θ: without a ball the weights are A⁻¹θ."""
+    matrix: Floats
+    """The diagonal of A."""
+    tallies: Floats
+    worn: Integers
+    """Always 0: a diagonal needs no inverse."""
 
 
-class Form(NamedTuple):
-    """How steps are taken.
+class Full(NamedTuple):
+    """What the full form learns; class i's feature j is entry i·d + j."""
 
-    Attributes
-    ----------
-    name : str
-        For readers.
-    reach : (state, X, t, scratch) → float
-        zᵀA⁻¹z.
-    absorb : (state, X, t, scratch, reach, weight, pull, settings)
-        Takes the step.
-    """
+    weights: Floats
+    target: Floats
+    """θ."""
+    center: Floats
+    """The inverse times θ: the weights, where there is no ball."""
+    matrix: Floats
+    """A."""
+    inverse: Floats
+    """(A + λ₀I)⁻¹; λ₀ is 0 where there is no ball."""
+    tallies: Floats
+    worn: Integers
+    """Steps since the inverse was computed."""
 
-    name: str
-    reach: Callable[..., float]
-    absorb: Callable[..., None]
+
+class SecondOrderLearner(Learner):
+    """A learner with one matrix over all classes, or its diagonal."""
+
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        """Return the cost of one matrix over all classes, 0 for the diagonal."""
+        return 0.0 if getattr(self, "diagonal", True) else float(rounds) * (n_classes * n_features) ** 2
 
 
 @jit_inline
-def _score(state: Any, X: Floats, t: int, scratch: JointScratch, settings: JointSettings) -> int:
-    n, n_classes, square = X.shape[1], scratch.current.shape[0], 0.0
-    if state.worn[0] >= renew_after(state.weights.shape[0]):
-        return FULL
-    for j in range(n):
-        square += X[t, j] * X[t, j]
-    if not square * n_classes <= LARGEST_SQUARE * settings.least_chance:  # nor is NaN
-        return UNSCORED
-    for i in range(n_classes):
-        total = 0.0
-        for j in range(n):
-            total += X[t, j] * state.weights[i * n + j]
-        scratch.current[i] = total
-    return ready_if_finite(scratch.current)
-
-
-@jit_inline
-def _always(_state: Any, _scratch: JointScratch, _weight: float, _reach: float) -> bool:
+def _always(_state: Any, _scratch: Scratch, _weight: float, _reach: float) -> bool:
     return True
 
 
-@cache
-def _learns(rule: JointRule, form: Form) -> Callable[..., bool]:
-    """Return the compiled (state, X, t, scratch, answer, chance, settings) → changed."""
-    plan, reach_of, absorb = rule.plan, form.reach, form.absorb
-    accept, is_choosy = rule.accept or _always, rule.accept is not None or form.name == "full"
+class SecondOrderState(State):
+    """Both forms. A learner's file gives the mathematics: a subclass with compiled functions.
 
-    def learn(
-        state: Any, X: Floats, t: int, scratch: JointScratch, answer: Answer, chance: float, settings: JointSettings
-    ) -> bool:
-        weight, pull = plan(scratch, answer, chance, settings)
-        if weight == 0.0:
-            return False
-        reach = reach_of(state, X, t, scratch) if is_choosy else 0.0
-        if not accept(state, scratch, weight, reach):
-            return False
-        absorb(state, X, t, scratch, reach, weight, pull, settings)
-        return True
+    - ``choose`` and ``write_propensities``: the `choose` and `probabilities` of an `Algorithm`.
+    - ``chance(scratch, answer, settings)``: the propensity that the label had when it was guessed.
+    - ``plan(scratch, answer, chance, settings)`` writes ``scratch.shares`` and returns the step's weight and pull; a
+      weight of 0 means that there is nothing to learn.
+    - ``accept(state, scratch, weight, reach)``: whether the step is taken, given zᵀA⁻¹z; by default always.
+    """
 
-    return jit_no_refcount(learn)
-
-
-@cache
-def _joint_algorithm(rule: JointRule, form: Form) -> Algorithm:
-    """Return the algorithm of a rule in a form."""
-    learn, chance = _learns(rule, form), rule.chance
-
-    def update(state: Any, X: Floats, t: int, scratch: JointScratch, answer: Answer, settings: JointSettings) -> bool:
-        return learn(state, X, t, scratch, answer, chance(scratch, answer, settings), settings)
-
-    return Algorithm(_score, rule.choose, rule.probabilities, jit_inline(update))
-
-
-class JointState(State):
-    """What both forms share. The inverse of the full form is renewed before it is used."""
-
-    form: ClassVar[Form]
+    arrays: Any
     may_have_kernel = False
     per_class: ClassVar[tuple[str, ...]] = "scores", "current", "propensities", "shares"
+    choose: ClassVar[Callable[..., tuple[int, bool]]]
+    write_propensities: ClassVar[Callable[..., None]]
+    chance: ClassVar[Callable[..., float]]
+    plan: ClassVar[Callable[..., tuple[float, float]]]
+    accept: ClassVar[Callable[..., bool]] = staticmethod(_always)
 
-    def __init__(self, rule: JointRule, settings: JointSettings, n_features: int, n_classes: int) -> None:
-        self.rule, self.settings, self.n_features, self.n_classes = rule, settings, n_features, n_classes
-        self.arrays = self.new_arrays(n_features * n_classes)
+    def __init__(self, learner: SecondOrderLearner, diagonal: Any, settings: Settings) -> None:
+        self.is_diagonal = check_switch("diagonal", diagonal)
+        self.settings, self.n_features, self.n_classes = settings, learner.n_features_in_, len(learner.classes_)
+        self.arrays = self._blank(self.n_classes)
         self.scratch = self.new_scratch()
 
-    @abstractmethod
-    def new_arrays(self, n: int) -> Any:
-        """Return initial arrays for n weights."""
+    def _blank(self, n_classes: int) -> Diagonal | Full:
+        """Return initial arrays; raises ValueError if they do not fit in memory."""
+        n, floor = self.n_features * n_classes, self.settings.floor
+        tallies, worn = np.zeros(3), np.zeros(1, dtype=np.int64)
+        if self.is_diagonal:
+            return Diagonal(np.zeros(n), np.zeros(n), np.full(n, floor), tallies, worn)
+        try:
+            check_memory(_COPIES * 8 * n * n)
+        except MemoryError as error:
+            raise ValueError(
+                f"diagonal=False keeps a matrix of {n} × {n} numbers for {self.n_features} features and {n_classes} "
+                f"classes: {error}. Use diagonal=True, or fewer features"
+            ) from error
+        weights, target, center = np.zeros((3, n))
+        return Full(weights, target, center, floor * np.eye(n), np.eye(n) / floor, tallies, worn)
 
-    @abstractmethod
-    def scratch_size(self) -> int:
-        """Return the length of the scratch vectors."""
-
-    def new_scratch(self) -> JointScratch:
+    def new_scratch(self) -> Scratch:
         """Return empty scratch arrays."""
         scores, propensities, shares = np.empty((3, self.n_classes))
-        solved, spare = np.empty((2, self.scratch_size()))
-        return JointScratch(scores, scores, propensities, shares, solved, spare)
+        solved = np.empty(0 if self.is_diagonal else len(self.arrays.weights))
+        return Scratch(scores, scores, propensities, shares, solved)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the rule's algorithm; rows are already dense."""
-        return _joint_algorithm(self.rule, self.form)
+        """Return the learner's algorithm; rows are already dense."""
+        return _algorithm(type(self), self.is_diagonal)
 
-    def check_arrays(self, arrays: Any) -> None:
-        """Raise if A is below its start, or a sum is negative."""
-        check_finite(*(array for array in arrays if array.dtype.kind == "f"))
-        diagonal = arrays.matrix if arrays.matrix.ndim == 1 else arrays.matrix.diagonal()
-        if not (diagonal >= self.settings.floor).all() or not (arrays.tallies >= 0.0).all():
-            raise ValueError("its matrix is less than at the start, or a sum is below 0")
-
-    def renew_inverse(self) -> None:
-        """Recompute what rounding has degraded."""
-
-    def make_room(self, rows: Rows, t: int) -> None:
-        """Recompute the inverse: the loop stops for this."""
-        self.renew_inverse()
-
-    def _tidy(self) -> None:
-        if self.arrays.worn[0] >= renew_after(len(self.arrays.weights)):
-            self.renew_inverse()
-            self.renew()
+    def add_class(self) -> None:
+        """Add a block to the matrix, a multiple of the identity; in the inverse shifted like the other eigenvalues."""
+        blank, n = self._blank(self.n_classes + 1), len(self.arrays.weights)
+        for name, array in self.arrays._asdict().items():
+            getattr(blank, name)[tuple(slice(size) for size in array.shape)] = array
+        if isinstance(blank, Full):
+            new = np.arange(n, len(blank.weights))
+            blank.inverse[new, new] = 1.0 / (self.settings.floor + blank.tallies[SHIFT])
+        self.n_classes += 1
+        self.arrays = blank
+        self.renew()
 
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from the answer to one guess."""
@@ -233,32 +195,99 @@ class JointState(State):
         self.score(prepared, row)
         self._scored_round = -1
         chance = divisible_chance(propensity, prepared)
-        learn, answer = _learns(self.rule, self.form), Answer(label, False, correct, truth)
+        learn, answer = _learner(type(self), self.is_diagonal), Answer(label, False, correct, truth)
         try:
             return learn(self.arrays, unlocked(prepared), 0, self.scratch, answer, chance, self.settings)
         finally:
             self._tidy()
 
+    def _tidy(self) -> None:
+        if self.arrays.worn[0] >= _renew_after(len(self.arrays.weights)):
+            self.renew_inverse()
+            self.renew()
+
+    def make_room(self, rows: Rows, t: int) -> None:
+        """Compute the inverse anew: the loop stops for this."""
+        self.renew_inverse()
+
+    def renew_inverse(self) -> None:
+        """Compute the inverse, λ and the weights of the full form from A and θ."""
+        now = self.arrays
+        inverse, center, shift = _solved(now.matrix, now.target, self.settings, now.tallies[LAMBDA])
+        now.inverse[:], now.center[:], now.weights[:] = inverse, center, center
+        now.tallies[LAMBDA] = now.tallies[SHIFT] = shift
+        now.worn[0] = 0
+
     def score_rows(self, rows: Rows) -> Floats:
         """Return ⟨wᵢ, x⟩ for every row and class."""
-        scores: Floats = dense(rows) @ self.arrays.weights.reshape(self.n_classes, self.n_features).T
+        scores: Floats = dense(rows) @ self.learned()["weights"].T
         return scores
 
     def learned(self) -> dict[str, Floats]:
         """Return the weights, one row per class."""
         return {"weights": self.arrays.weights.reshape(self.n_classes, self.n_features).copy()}
 
-    def add_class(self) -> None:
-        """Add a block to the matrix, a multiple of the identity."""
-        blank = self.new_arrays(self.n_features * (self.n_classes + 1))._asdict()
-        for name, array in self.arrays._asdict().items():
-            blank[name][tuple(slice(n) for n in array.shape)] = array
-        self.n_classes += 1
-        self.arrays = type(self.arrays)(**blank)
-        self.renew()
+    def check_arrays(self, arrays: Any) -> None:
+        """Raise if A is below its start, a sum is negative, or a diagonal is worn, which would stop the loop."""
+        check_finite(*(array for array in arrays if array.dtype.kind == "f"))
+        diagonal = arrays.matrix if self.is_diagonal else arrays.matrix.diagonal()
+        is_worn = self.is_diagonal and arrays.worn[0] != 0
+        if is_worn or not (diagonal >= self.settings.floor).all() or not (arrays.tallies >= 0.0).all():
+            raise ValueError("its matrix is less than at the start, or a sum is below 0, or a diagonal is worn")
 
 
-# The diagonal form.
+# Compiled.
+
+
+@jit_inline
+def _renew_after(n_weights: int) -> int:
+    return max(RENEW_EVERY, n_weights)
+
+
+@cache
+def _learner(kind: type[SecondOrderState], is_diagonal: bool) -> Callable[..., bool]:
+    """Return the compiled (state, X, t, scratch, answer, chance, settings) → changed."""
+    plan, accept, is_choosy = kind.plan, kind.accept, kind.accept is not _always or not is_diagonal
+    reach_of, absorb = (_reach_of_diagonal, _absorb_diagonal) if is_diagonal else (_reach_of_full, _absorb_full)
+
+    def learn(state: Any, X: Floats, t: int, scratch: Scratch, answer: Answer, chance: float, settings: Any) -> bool:
+        weight, pull = plan(scratch, answer, chance, settings)
+        if weight == 0.0:
+            return False
+        reach = reach_of(state, X, t, scratch) if is_choosy else 0.0
+        if not accept(state, scratch, weight, reach):
+            return False
+        absorb(state, X, t, scratch, (weight, pull, reach), settings)
+        return True
+
+    return jit_no_refcount(learn)
+
+
+@cache
+def _algorithm(kind: type[SecondOrderState], is_diagonal: bool) -> Algorithm:
+    learn, chance = _learner(kind, is_diagonal), kind.chance
+
+    def update(state: Any, X: Floats, t: int, scratch: Scratch, answer: Answer, settings: Any) -> bool:
+        return learn(state, X, t, scratch, answer, chance(scratch, answer, settings), settings)
+
+    return Algorithm(_score, kind.choose, kind.write_propensities, jit_inline(update))
+
+
+@jit_inline
+def _score(state: Any, X: Floats, t: int, scratch: Scratch, settings: Settings) -> int:
+    n, n_classes, square = X.shape[1], scratch.current.shape[0], 0.0
+    if state.worn[0] >= _renew_after(state.weights.shape[0]):
+        return FULL
+    for j in range(n):
+        square += X[t, j] * X[t, j]
+    if not square * n_classes <= LARGEST_SQUARE * settings.least_chance:  # nor is NaN
+        return UNSCORED
+    for i in range(n_classes):
+        total = 0.0
+        for j in range(n):
+            total += X[t, j] * state.weights[i * n + j]
+        scratch.current[i] = total
+    return ready_if_finite(scratch.current)
 
 
 @jit_no_refcount
@@ -279,8 +308,8 @@ def multiplier(values: Floats, target: Floats, radius: float, start: float) -> f
             square += part * part
             slope += part * part / (values[i] + shift)
         length = math.sqrt(square)
-        is_within = length <= radius * (1.0 + TOLERANCE)
-        if is_within and (shift == 0.0 or length >= radius * (1.0 - TOLERANCE)):
+        is_within = length <= radius * (1.0 + _TOLERANCE)
+        if is_within and (shift == 0.0 or length >= radius * (1.0 - _TOLERANCE)):
             return shift
         following = max(0.0, shift + square / slope * (length / radius - 1.0)) if slope > 0.0 else 0.0
         if following == shift:
@@ -289,21 +318,11 @@ def multiplier(values: Floats, target: Floats, radius: float, start: float) -> f
     return shift
 
 
-class Diagonal(NamedTuple):
-    """What is learned; class i's feature j is entry i·d + j."""
-
-    weights: Floats
-    target: Floats
-    """θ: without a ball the weights are A⁻¹θ."""
-    matrix: Floats
-    """The diagonal of A."""
-    tallies: Floats
-    worn: Integers
-    """Always 0: a diagonal needs no inverse."""
+# The diagonal form.
 
 
 @jit_inline
-def _reach(state: Diagonal, X: Floats, t: int, scratch: JointScratch) -> float:
+def _reach_of_diagonal(state: Diagonal, X: Floats, t: int, scratch: Scratch) -> float:
     n, total = X.shape[1], 0.0
     for i in range(scratch.shares.shape[0]):
         if scratch.shares[i] != 0.0:
@@ -314,16 +333,8 @@ def _reach(state: Diagonal, X: Floats, t: int, scratch: JointScratch) -> float:
 
 
 @jit_inline
-def _absorb(
-    state: Diagonal,
-    X: Floats,
-    t: int,
-    scratch: JointScratch,
-    _reach: float,
-    weight: float,
-    pull: float,
-    settings: JointSettings,
-) -> None:
+def _absorb_diagonal(state: Diagonal, X: Floats, t: int, scratch: Scratch, step: _Step, settings: Settings) -> None:
+    weight, pull, _ = step
     n, weights, target, matrix = X.shape[1], state.weights, state.target, state.matrix
     for i in range(scratch.shares.shape[0]):
         if scratch.shares[i] != 0.0:
@@ -339,34 +350,120 @@ def _absorb(
             weights[at] = target[at] / (matrix[at] + shift)
 
 
-_DIAGONAL = Form("diagonal", _reach, _absorb)
+# The full form.
 
 
-class DiagonalState(JointState):
-    """The diagonal form: three numbers for every class and feature."""
-
-    arrays: Diagonal
-    form = _DIAGONAL
-
-    def new_arrays(self, n: int) -> Diagonal:
-        """Return initial arrays for n weights."""
-        diagonal = np.full(n, self.settings.floor)
-        return Diagonal(np.zeros(n), np.zeros(n), diagonal, np.zeros(TALLIES), np.zeros(1, dtype=np.int64))
-
-    def check_arrays(self, arrays: Diagonal) -> None:
-        """Raise if `worn` is not 0, which would stop the loop forever."""
-        super().check_arrays(arrays)
-        if arrays.worn[0] != 0:
-            raise ValueError("a diagonal is never worn")
-
-    def scratch_size(self) -> int:
-        """Return 0: a step needs no scratch vectors."""
-        return 0
+@jit_inline
+def _reach_of_full(state: Full, X: Floats, t: int, scratch: Scratch) -> float:
+    n, inverse, solved, total = X.shape[1], state.inverse, scratch.solved, 0.0
+    for k in range(solved.shape[0]):
+        solved[k] = 0.0
+    for i in range(scratch.shares.shape[0]):
+        if scratch.shares[i] != 0.0:
+            for j in range(n):
+                z = scratch.shares[i] * X[t, j]
+                if z != 0.0:
+                    # Rows, not columns: the inverse is symmetric, and sums along a row cannot be vectorised.
+                    for k in range(solved.shape[0]):
+                        solved[k] += z * inverse[i * n + j, k]
+    for i in range(scratch.shares.shape[0]):
+        for j in range(n):
+            total += scratch.shares[i] * X[t, j] * solved[i * n + j]
+    return max(total, 0.0)
 
 
-class SecondOrderLearner(Learner):
-    """A learner with one matrix over all classes, or its diagonal."""
+@jit_inline
+def _absorb_full(state: Full, X: Floats, t: int, scratch: Scratch, step: _Step, settings: Settings) -> None:
+    weight, pull, reach = step
+    n, shares, solved, along = X.shape[1], scratch.shares, scratch.solved, 0.0
+    for i in range(shares.shape[0]):
+        for j in range(n):
+            along += shares[i] * X[t, j] * state.center[i * n + j]
+            state.target[i * n + j] -= pull * (shares[i] * X[t, j])
+    for i in range(shares.shape[0]):
+        for k in range(shares.shape[0]):
+            both = shares[i] * shares[k] * weight
+            if both != 0.0:
+                for j in range(n):
+                    for m in range(n):
+                        state.matrix[i * n + j, k * n + m] += both * (X[t, j] * X[t, m])
+    state.worn[0] += 1
+    if not _follows(state, solved, reach, weight, pull + weight * along, settings):
+        state.worn[0] = STALE
 
-    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
-        """Return the cost of one matrix over all classes, 0 for the diagonal."""
-        return 0.0 if getattr(self, "diagonal", True) else float(rounds) * (n_classes * n_features) ** 2
+
+@jit_internal
+def _follows(state: Full, solved: Floats, reach: float, weight: float, pull: float, settings: Settings) -> bool:
+    """Update inverse, center and weights for a step; return whether they are still accurate."""
+    grows, square, n = 1.0 + weight * reach, 0.0, solved.shape[0]
+    for k in range(n):
+        square += solved[k] * solved[k]
+    # No eigenvalue of the inverse is above that of the start: ‖Hz‖² ≤ zᵀHz/floor, unless rounding has spoiled it.
+    if not square * (settings.floor + state.tallies[SHIFT]) <= reach * (1.0 + _SLACK):
+        return False
+    move, root = pull / grows, math.sqrt(weight / grows)
+    for k in range(n):
+        state.center[k] -= move * solved[k]
+        solved[k] *= root
+    for i in range(n):
+        if solved[i] != 0.0:
+            for k in range(n):
+                state.inverse[i, k] -= solved[i] * solved[k]
+    return grows < _STEEP and _project(state, solved, settings.radius, settings.floor)
+
+
+@jit_internal
+def _project(state: Full, seen: Floats, radius: float, floor: float) -> bool:
+    """Set the weights; return whether the iteration converged. `seen` is scratch."""
+    weights, center, inverse, n = state.weights, state.center, state.inverse, state.weights.shape[0]
+    shift, square = state.tallies[SHIFT], 0.0
+    for k in range(n):
+        square += center[k] * center[k]
+    if shift == 0.0 and not square > radius * radius:
+        for k in range(n):
+            weights[k] = center[k]
+        state.tallies[LAMBDA] = 0.0
+        return True
+    for _ in range(_MOST_STEPS):
+        for k in range(n):
+            seen[k] = 0.0
+        for i in range(n):
+            if weights[i] != 0.0:
+                for k in range(n):
+                    seen[k] += weights[i] * inverse[i, k]
+        both, seen_square = 0.0, 0.0
+        for k in range(n):
+            both += center[k] * seen[k]
+            seen_square += seen[k] * seen[k]
+        under = both * both - seen_square * (square - radius * radius)
+        if not (under >= 0.0 and both > 0.0):
+            return False
+        by = max(-shift, (square - radius * radius) / (both + math.sqrt(under)))
+        if not abs(by) <= _WINDOW * (floor + shift):
+            return False
+        change = 0.0
+        for k in range(n):
+            new = center[k] - by * seen[k]
+            change += (new - weights[k]) * (new - weights[k])
+            weights[k] = new
+        if change <= (_TOLERANCE * radius) * (_TOLERANCE * radius):
+            state.tallies[LAMBDA] = shift + by
+            return True
+    return False
+
+
+def _solved(matrix: Floats, target: Floats, settings: Settings, start: float) -> tuple[Floats, Floats, float]:
+    """Return (A + λI)⁻¹, that times θ, and λ."""
+    if settings.radius == math.inf:
+        with suppress(LinAlgError):
+            factors = cho_factor(matrix, lower=True)
+            inverse = cho_solve(factors, np.eye(len(target)))
+            # No eigenvalue of A is below the floor; where one seems to be, it is a pivot of mere rounding.
+            if inverse.diagonal().max() <= (1.0 + _SLACK) / settings.floor:
+                return (inverse + inverse.T) / 2.0, cho_solve(factors, target), 0.0
+    values, vectors = eigh(matrix)
+    values = np.maximum(values, settings.floor)
+    turned = vectors.T @ target
+    shift = 0.0 if settings.radius == math.inf else multiplier(values, turned, settings.radius, start)
+    inverse = (vectors / (values + shift)) @ vectors.T
+    return (inverse + inverse.T) / 2.0, vectors @ (turned / (values + shift)), shift

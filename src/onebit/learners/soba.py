@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 from onebit.engine.jit import jit_inline
@@ -9,20 +10,18 @@ from onebit.engine.loop import clear, highest
 from onebit.engine.randomness import Draw
 from onebit.engine.state import State
 from onebit.game import Answer
-from onebit.inputs import check_number, check_switch
-from onebit.learners.banditron import RULE as BANDITRON
-from onebit.learners.banditron import chance_of
+from onebit.inputs import check_number
+from onebit.learners.exploring import chance_of, mostly_highest, n_allowed, write_chances
 from onebit.learners.second_order import (
     MARGINS,
-    DiagonalState,
-    JointRule,
-    JointScratch,
-    JointSettings,
+    Scratch,
     SecondOrderLearner,
+    SecondOrderState,
+    Settings,
 )
-from onebit.learners.second_order_full import FullState
 
 
+@dataclass(eq=False, repr=False)
 class SOBA(SecondOrderLearner):
     """The second-order Banditron: steps only when it was right, the shorter the better a direction is known.
 
@@ -44,10 +43,8 @@ class SOBA(SecondOrderLearner):
     diagonal : bool
         Whether only the diagonal of A is kept. Then a round takes O(Kd), as in the paper's experiments; the whole
         matrix takes O((Kd)²), and is refused if it does not fit in memory.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -79,27 +76,15 @@ class SOBA(SecondOrderLearner):
     Beygelzimer, Orabona, Zhang (2017). Efficient online bandit multiclass learning with Õ(√T) regret. ICML.
     """
 
-    def __init__(
-        self,
-        exploration: float = 0.05,
-        regularization: float = 1.0,
-        *,
-        diagonal: bool = False,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.exploration = exploration
-        self.regularization = regularization
-        self.diagonal = diagonal
-        self.classes = classes
-        self.seed = seed
+    exploration: float = 0.05
+    regularization: float = 1.0
+    _: KW_ONLY
+    diagonal: bool = False
 
     def _new_state(self) -> State:
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         floor = check_number("regularization", self.regularization, above=1e-31, at_most=1e30)
-        settings = JointSettings((exploration,), floor, math.inf, exploration)
-        form = DiagonalState if check_switch("diagonal", self.diagonal) else FullState
-        return form(RULE, settings, self.n_features_in_, len(self.classes_))
+        return _State(self, self.diagonal, Settings(exploration, floor, math.inf, exploration))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -108,29 +93,23 @@ class SOBA(SecondOrderLearner):
         yield cls(exploration=0.2, diagonal=True)
 
 
-_guess, _banditron_probabilities = BANDITRON.guess, BANDITRON.probabilities
+@jit_inline
+def _choose(scratch: Scratch, draw: Draw, settings: Settings) -> tuple[int, bool]:
+    return mostly_highest(scratch.current, draw, settings.own)
 
 
 @jit_inline
-def _choose(scratch: JointScratch, draw: Draw, settings: JointSettings) -> tuple[int, bool]:
-    return _guess(scratch.current, draw, settings.rule)
+def _write_propensities(scratch: Scratch, settings: Settings) -> None:
+    write_chances(scratch.current, settings.own, scratch.propensities)
 
 
 @jit_inline
-def _probabilities(scratch: JointScratch, settings: JointSettings) -> None:
-    _banditron_probabilities(scratch.current, settings.rule, scratch.propensities)
+def _chance(scratch: Scratch, answer: Answer, settings: Settings) -> float:
+    return chance_of(answer.label == highest(scratch.scores), settings.own, n_allowed(scratch.scores))
 
 
 @jit_inline
-def _chance(scratch: JointScratch, answer: Answer, settings: JointSettings) -> float:
-    n_allowed = 0
-    for i in range(scratch.scores.shape[0]):
-        n_allowed += scratch.scores[i] > -math.inf
-    return chance_of(answer.label == highest(scratch.scores), settings.rule[0], n_allowed)
-
-
-@jit_inline
-def _plan(scratch: JointScratch, answer: Answer, chance: float, _settings: JointSettings) -> tuple[float, float]:
+def _plan(scratch: Scratch, answer: Answer, chance: float, _settings: Settings) -> tuple[float, float]:
     other, best = -1, -math.inf
     for i in range(scratch.current.shape[0]):
         is_open = i != answer.label and scratch.scores[i] > -math.inf
@@ -144,7 +123,7 @@ def _plan(scratch: JointScratch, answer: Answer, chance: float, _settings: Joint
 
 
 @jit_inline
-def _accept(state: Any, scratch: JointScratch, weight: float, reach: float) -> bool:
+def _accept(state: Any, scratch: Scratch, weight: float, reach: float) -> bool:
     lead = 0.0
     for i in range(scratch.shares.shape[0]):
         lead += scratch.shares[i] * scratch.current[i]
@@ -155,4 +134,6 @@ def _accept(state: Any, scratch: JointScratch, weight: float, reach: float) -> b
     return True
 
 
-RULE = JointRule(f"{__name__}:RULE", _choose, _probabilities, _chance, _plan, _accept)
+class _State(SecondOrderState):
+    choose, write_propensities, chance = staticmethod(_choose), staticmethod(_write_propensities), staticmethod(_chance)
+    plan, accept = staticmethod(_plan), staticmethod(_accept)

@@ -1,7 +1,7 @@
 """SquareCB: guess by the gaps between predicted costs."""
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
@@ -10,14 +10,14 @@ from onebit.engine.state import State
 from onebit.inputs import check_number
 from onebit.learners.regression import (
     RegressionLearner,
-    RegressionNumbers,
-    RegressionScratch,
     RegressionState,
+    Scratch,
+    Settings,
     clipped,
-    ridge,
 )
 
 
+@dataclass(eq=False, repr=False)
 class SquareCB(RegressionLearner):
     """Guesses each label with a probability that falls with the gap between its predicted cost and the lowest one.
 
@@ -35,10 +35,8 @@ class SquareCB(RegressionLearner):
         Whether to keep only the diagonal of each Aᵢ: O(d) for the guessed class instead of O(d²).
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ; greater than 0.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -62,32 +60,20 @@ class SquareCB(RegressionLearner):
     Foster, Rakhlin (2020). Beyond UCB: optimal and efficient contextual bandits with regression oracles. ICML.
     """
 
-    def __init__(
-        self,
-        gamma_scale: float = 100.0,
-        diagonal: bool = False,
-        regularization: float = 1.0,
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.gamma_scale = gamma_scale
-        self.diagonal = diagonal
-        self.regularization = regularization
-        self.classes = classes
-        self.seed = seed
+    gamma_scale: float = 100.0
+    diagonal: bool = False
+    regularization: float = 1.0
 
     def _new_state(self) -> State:
         scale = check_number("gamma_scale", self.gamma_scale, above=0.0, at_most=MOST)
         # Minus the costs, so that higher scores are better.
-        regression = ridge(self.diagonal, self.regularization, right=0.0, wrong=-1.0)
-        return _State(self, regression, scale)
+        return _State(self, (scale,), right=0.0, wrong=-1.0)
 
 
 @jit_inline
-def _by_gaps(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+def _by_gaps(scratch: Scratch, settings: Settings) -> None:
     propensities, n, best = scratch.propensities, scratch.propensities.shape[0], highest(scratch.scores)
-    gamma = settings.exploring[0] * math.sqrt(scratch.answers[0] + 1.0)
+    gamma = settings.own[0] * math.sqrt(scratch.answers[0] + 1.0)
     top, rest = clipped(scratch.scores[best]), 1.0
     for i in range(n):
         if i != best:
@@ -97,4 +83,4 @@ def _by_gaps(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
 
 
 class _State(RegressionState):
-    probabilities_of = staticmethod(_by_gaps)
+    write_propensities = staticmethod(_by_gaps)

@@ -1,7 +1,7 @@
 """Thompson sampling with a normal posterior for every class."""
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,17 +11,17 @@ from onebit.engine.loop import highest
 from onebit.engine.randomness import LEARNER, Draw, philox, to_unit, uniform
 from onebit.engine.state import State
 from onebit.inputs import Floats, check_number
+from onebit.learners.exploring import write_chances
 from onebit.learners.regression import (
     RegressionLearner,
-    RegressionNumbers,
-    RegressionScratch,
     RegressionState,
+    Scratch,
+    Settings,
     drawn_label,
-    mostly_highest,
-    ridge,
 )
 
 
+@dataclass(eq=False, repr=False)
 class ThompsonSampling(RegressionLearner):
     """Draws every class's weights from its posterior, and guesses the label that they predict to be best.
 
@@ -40,10 +40,8 @@ class ThompsonSampling(RegressionLearner):
         Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ, the prior's precision; greater than 0.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -67,24 +65,13 @@ class ThompsonSampling(RegressionLearner):
     Agrawal, Goyal (2013). Thompson sampling for contextual bandits with linear payoffs. ICML.
     """
 
-    def __init__(
-        self,
-        spread: float = 0.25,
-        diagonal: bool = False,
-        regularization: float = 1.0,
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.spread = spread
-        self.diagonal = diagonal
-        self.regularization = regularization
-        self.classes = classes
-        self.seed = seed
+    spread: float = 0.25
+    diagonal: bool = False
+    regularization: float = 1.0
 
     def _new_state(self) -> State:
         spread = check_number("spread", self.spread, at_least=1e-10, at_most=MOST)
-        return _State(self, ridge(self.diagonal, self.regularization), spread)
+        return _State(self, (spread,))
 
 
 # Which of several independent normal numbers is the largest: one draw of them, and each one's probability. Label i wins
@@ -187,7 +174,7 @@ def _add_node(
 
 
 @jit_inline
-def _is_uncertain(scratch: RegressionScratch) -> bool:
+def _is_uncertain(scratch: Scratch) -> bool:
     """Return whether all widths are above 0: those of a row of (nearly) zeros are not."""
     least = math.inf
     for i in range(scratch.widths.shape[0]):
@@ -196,21 +183,21 @@ def _is_uncertain(scratch: RegressionScratch) -> bool:
 
 
 @jit_inline
-def _winning(scratch: RegressionScratch, settings: RegressionNumbers) -> None:
+def _winning(scratch: Scratch, settings: Settings) -> None:
     if _is_uncertain(scratch):
-        winning_chances(scratch.scores, scratch.widths, settings.exploring[0], scratch.below, scratch.propensities)
+        winning_chances(scratch.scores, scratch.widths, settings.own[0], scratch.below, scratch.propensities)
     else:
-        mostly_highest(scratch, 0.0)
+        write_chances(scratch.scores, 0.0, scratch.propensities)
 
 
 @jit_no_refcount
-def _draw(scratch: RegressionScratch, draw: Draw, settings: RegressionNumbers) -> int:
+def _draw(scratch: Scratch, draw: Draw, settings: Settings) -> int:
     # Quadrature would take most of the time of a round.
     if _is_uncertain(scratch):
-        return drawn_winner(scratch.scores, scratch.widths, settings.exploring[0], draw)
-    mostly_highest(scratch, 0.0)
+        return drawn_winner(scratch.scores, scratch.widths, settings.own[0], draw)
+    write_chances(scratch.scores, 0.0, scratch.propensities)
     return drawn_label(scratch.propensities, uniform(draw))
 
 
 class _State(RegressionState):
-    has_widths, probabilities_of, draw = True, staticmethod(_winning), staticmethod(_draw)
+    has_widths, write_propensities, draw = True, staticmethod(_winning), staticmethod(_draw)

@@ -1,6 +1,6 @@
 """Guessing at random: what any learner must beat."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,10 +18,8 @@ class UniformGuess(Learner):
 
     Parameters
     ----------
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
+    classes, seed
+        As for every `Learner`.
 
     Notes
     -----
@@ -38,10 +36,6 @@ class UniformGuess(Learner):
     Beygelzimer et al. (2019). ICML. Step 6 of Algorithm 1, on its own.
     """
 
-    def __init__(self, *, classes: Any = None, seed: int = 0) -> None:
-        self.classes = classes
-        self.seed = seed
-
     def _new_state(self) -> State:
         # It has a state nevertheless, so that features are checked as in other learners.
         return space_for(None, RULE, (), self.n_features_in_, len(self.classes_))
@@ -51,10 +45,7 @@ class UniformGuess(Learner):
         scores = self.score_classes(X)
         return np.full(scores.shape, 1.0 / scores.shape[1])
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        return tags
+    _poor_score: ClassVar[bool] = True
 
 
 @jit_inline

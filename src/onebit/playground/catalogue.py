@@ -20,7 +20,7 @@ from onebit.learners import (
 )
 from onebit.learners.base import in_linear_space
 from onebit.reporting.looks import Shown, looks_of
-from onebit.reporting.text import grouped
+from onebit.reporting.text import bound_text
 from onebit.theory import Margin, Progress, margin
 
 MOST_LEARNERS = 4  # maximum number of learners in a session
@@ -28,7 +28,7 @@ MOST_LEARNERS = 4  # maximum number of learners in a session
 _BUDGET = 300
 _PATIENCE = 20.0  # seconds to measure margins
 _WEAK = (MulticlassPerceptron, NearestNeighbor)  # learners whose theorems need only a weak margin
-_LONG = 10**7  # larger numbers are shown as powers of ten
+_LONG = 10**7  # larger numbers are shown as powers of two
 _SILENCE = "no theorem speaks of it"
 
 
@@ -36,33 +36,28 @@ class Entry(NamedTuple):
     """One learner of the catalogue."""
 
     learner: Learner  # template with the settings
-    title: str
     description: str
 
+    @property
+    def title(self) -> str:
+        """Its name on the page."""
+        name = type(self.learner).__name__
+        return f"{name}, rational kernel" if isinstance(getattr(self.learner, "kernel", None), Rational) else name
 
-CATALOGUE: dict[str, Entry] = {
-    "svm": Entry(
-        BanditSVM(budget=_BUDGET), "BanditSVM", "keeps what answers prove, and asks a bank of kernels that vote."
-    ),
-    "perceptron": Entry(
-        BanditPerceptron(), "BanditPerceptron", "the paper's Algorithm 1: one weight vector per class."
-    ),
+
+CATALOGUE = {
+    "svm": Entry(BanditSVM(budget=_BUDGET), "keeps what answers prove, and asks a bank of kernels that vote."),
+    "perceptron": Entry(BanditPerceptron(), "the paper's Algorithm 1: one weight vector per class."),
     "rational": Entry(
-        BanditPerceptron(Rational(normalize=True)),
-        "BanditPerceptron, rational kernel",
-        "the paper's Algorithm 2: the same, with curved borders.",
+        BanditPerceptron(Rational(normalize=True)), "the paper's Algorithm 2: the same, with curved borders."
     ),
-    "banditron": Entry(Banditron(), "Banditron", "the classic: now and then it guesses at random to explore."),
-    "linucb": Entry(LinUCB(), "LinUCB", "one regression per class, and the benefit of the doubt."),
-    "neighbor": Entry(NearestNeighbor(radius=0.05), "NearestNeighbor", "remembers rounds, and repeats what was right."),
-    "told": Entry(
-        MulticlassPerceptron(), "MulticlassPerceptron", "is told the right label each time: what one bit costs."
-    ),
-    "chance": Entry(UniformGuess(), "UniformGuess", "guesses at random and learns nothing."),
+    "banditron": Entry(Banditron(), "the classic: now and then it guesses at random to explore."),
+    "linucb": Entry(LinUCB(), "one regression per class, and the benefit of the doubt."),
+    "neighbor": Entry(NearestNeighbor(radius=0.05), "remembers rounds, and repeats what was right."),
+    "told": Entry(MulticlassPerceptron(), "is told the right label each time: what one bit costs."),
+    "chance": Entry(UniformGuess(), "guesses at random and learns nothing."),
 }
 """All learners by key."""
-
-
 LOOKS = looks_of(
     Shown(key, repr(entry.learner).replace(f"budget={_BUDGET}", ""), type(entry.learner).full_information)
     for key, entry in CATALOGUE.items()
@@ -107,19 +102,17 @@ def promised(learner: Learner, found: Margin) -> Promise:
         return _promise_of([claim for claim in found.promises if claim.theorem == "6"])
     if not in_linear_space(learner):
         return Promise(None, _SILENCE)
-    is_weak = isinstance(learner, _WEAK)
-    kind, size = ("weak", found.weak) if is_weak else ("strong", found.strong)
-    limit = found.weak_limit if is_weak else found.strong_limit
+    kind = "weak" if isinstance(learner, _WEAK) else "strong"
+    size, radius = getattr(found, kind), math.nextafter(found.radius, math.inf)
     # Any margin shows whether there is a theorem.
-    numbers = {"n_classes": len(found.classes), "n_features": found.n_features}
-    radius = math.nextafter(found.radius, math.inf)
-    claims = learner.promise(**numbers, radius=radius, margin=math.nextafter(size, 0.0) if size > 0.0 else radius / 2)
-    if not claims:
-        return Promise(None, _SILENCE)
-    if size > 0.0:
+    assumed = math.nextafter(size, 0.0) if size > 0.0 else radius / 2
+    claims = learner.promise(n_classes=len(found.classes), n_features=found.n_features, radius=radius, margin=assumed)
+    if not claims or size > 0.0:
         return _promise_of(claims)
-    why = f"these rows are not {kind}ly separable" if limit == 0.0 else f"no {kind} margin was found"
-    return Promise(None, f"nothing: {why}")
+    is_not = getattr(found, f"{kind}_limit") == 0.0
+    return Promise(
+        None, f"nothing: {f'these rows are not {kind}ly separable' if is_not else f'no {kind} margin was found'}"
+    )
 
 
 def _promise_of(claims: Sequence[Claim]) -> Promise:
@@ -129,14 +122,11 @@ def _promise_of(claims: Sequence[Claim]) -> Promise:
         why = next((claim.silent_because for claim in of_mistakes if claim.silent_because), "")
         return Promise(None, f"nothing: {why}" if why else _SILENCE)
     best = min(spoken, key=lambda claim: claim.log2 or 0.0)
-    if best.value is not None and best.value < _LONG:
-        drawn, number = float(best.value), grouped(math.floor(best.value))
-    else:  # bounds beyond any session are shown as text, but not drawn
-        power = str(math.ceil((best.log2 or 0.0) * math.log10(2.0)))
-        drawn, number = None, "10" + power.translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    # Others lie beyond any session.
+    drawn = float(best.value) if best.value is not None and best.value < _LONG else None
+    number = bound_text(None if drawn is None else math.floor(drawn), best.log2)
     theorem = best.theorem.partition("-")[0]
-    name = (
-        f"{'Corollary' if theorem == '6' else 'Theorem'} {theorem}" if theorem.isdigit() else f"{theorem}'s own theorem"
-    )
+    name = f"{'Corollary' if theorem == '6' else 'Theorem'} {theorem}"
+    name = name if theorem.isdigit() else f"{theorem}'s own theorem"
     on_average = " on average" if best.about == "expected mistakes" else ""
     return Promise(drawn, f"at most {number}{on_average} ({name})")

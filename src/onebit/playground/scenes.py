@@ -150,20 +150,15 @@ class Drawn(Scene):
 
 _COLOURS = ("blue", "orange", "green")
 _HEARS = "and hears only right or wrong"
+_POINTS = f"A learner names its colour, {_HEARS}. Most points are blue, and"
 SCENES = {  # titles and descriptions by name; "csv" and "drawn" need input of the user
     "paper_weak": (
         "Three classes in a disc",
-        (
-            f"Each round is a point in a disc. A learner names its colour, {_HEARS}. Most points are blue, and no "
-            "straight line cuts one colour off from the rest: hard for most learners."
-        ),
+        f"Each round is a point in a disc. {_POINTS} no line cuts one colour off from all others: hard for most.",
     ),
     "paper_strong": (
         "Three classes on a circle",
-        (
-            f"Each round is a point on a circle. A learner names its colour, {_HEARS}. Most points are blue, and a "
-            "straight line cuts off each colour."
-        ),
+        f"Each round is a point on a circle. {_POINTS} a straight line cuts off each colour.",
     ),
     "wedges": (
         "The wedges",
@@ -173,10 +168,7 @@ SCENES = {  # titles and descriptions by name; "csv" and "drawn" need input of t
     "csv": ("Your CSV", f"Each round is a row of your table. A learner names its class, {_HEARS}."),
     "drawn": (
         "Points you draw",
-        (
-            "Choose a colour and put points into the square; the learners name the colour of each, and hear only "
-            "right or wrong."
-        ),
+        f"Choose a colour and put points into the square. A learner names the colour of each, {_HEARS}.",
     ),
 }
 
@@ -193,12 +185,13 @@ def make_scene(name: str, seed: int) -> Scene:
     if name == "wedges":
         X, y = wedges()
         labels, picture = [f"wedge {k + 1}" for k in range(int(y.max()) + 1)], _flat_picture(X, "the two columns")
-        return Scene(SCENES[name], X, y, labels, picture, _passes(len(y), seed))
-    if name == "iris":
+    elif name == "iris":
         data = bundled("iris")
-        X = preprocess(data.X, "standardize")
-        return Scene(SCENES[name], X, data.y, data.label_names, _widest_picture(X), _passes(len(X), seed))
-    raise ValueError(f"stream must be one of {', '.join(SCENES)}; got {name!r}")
+        X, y, labels = preprocess(data.X, "standardize"), data.y, list(data.label_names)
+        picture = _widest_picture(X)
+    else:
+        raise ValueError(f"stream must be one of {', '.join(SCENES)}; got {name!r}")
+    return Scene(SCENES[name], X, y, labels, picture, _passes(len(y), seed))
 
 
 def scene_from_table(

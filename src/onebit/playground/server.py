@@ -5,14 +5,13 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from inspect import Parameter, signature
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, defstruct, structs
+from msgspec import NODEFAULT, Meta, Struct, defstruct, structs
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Router
 
 from onebit.decider.calls import checked, read_json
 from onebit.playground.catalogue import CATALOGUE, MOST_LEARNERS
@@ -69,9 +68,8 @@ class Sessions:
 
     def _drop_old(self, room: int = 0) -> None:
         for name, (_, used) in list(self._kept.items()):
-            if len(self._kept) + room <= self._most and self._clock() - used <= self._idle_seconds:
-                return
-            self.drop(name)
+            if len(self._kept) + room > self._most or self._clock() - used > self._idle_seconds:
+                self.drop(name)
 
 
 # Requests.
@@ -123,12 +121,12 @@ class Playground(Gate):
             _call("GET", "/api/oracles/{name}", oracles, Oracle.frame),
             _call("POST", "/api/oracles/{name}/answer", oracles, Oracle.answer),
         ]
-        super().__init__(Router(routes, redirect_slashes=False), "the playground")
+        super().__init__(routes, "the playground")
 
 
 def _new(path: str, kept: Sessions, make: Callable[..., Any]) -> Route:
     """Return a route that makes and stores an object; in a thread, so that learners do not block other requests."""
-    arguments_of = _arguments(list(signature(make).parameters.values()))
+    arguments_of = _arguments(make)
 
     async def work(request: Request) -> Response:
         made = await asyncio.to_thread(make, **arguments_of(request))
@@ -139,21 +137,21 @@ def _new(path: str, kept: Sessions, make: Callable[..., Any]) -> Route:
 
 def _call(method: str, path: str, kept: Sessions, call: Callable[..., Any]) -> Route:
     """Return a route that calls a method of the object with the id in the path; a POST returns its frame."""
-    arguments_of = _arguments(list(signature(call).parameters.values())[1:])
+    arguments_of = _arguments(call)
 
     async def work(request: Request) -> Any:
-        arguments = arguments_of(request)
-        thing = kept.get(request.path_params["name"])
+        arguments, thing = arguments_of(request), kept.get(request.path_params["name"])
         found = await asyncio.to_thread(call, thing, **arguments)
         return await asyncio.to_thread(thing.frame) if method == "POST" else found
 
     return Route(method, path, work)
 
 
-def _arguments(parameters: list[Parameter]) -> Callable[[Request], dict[str, Any]]:
+def _arguments(call: Callable[..., Any]) -> Callable[[Request], dict[str, Any]]:
     """Return a function that checks the arguments in a request: in its body, or else in its query."""
+    parameters = [each for each in signature(call).parameters.values() if each.name != "self"]
     fields = [
-        (each.name, each.annotation, *([] if each.default is each.empty else [each.default])) for each in parameters
+        (each.name, each.annotation, NODEFAULT if each.default is each.empty else each.default) for each in parameters
     ]
     kind = defstruct("Arguments", fields, forbid_unknown_fields=True)
 

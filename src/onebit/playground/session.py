@@ -22,7 +22,7 @@ from onebit.reporting.text import printable
 from onebit.service.gate import Problem
 from onebit.streams import bundled
 
-_WARMING_UP, READY, FINISHED, _FAILED = "warming up", "ready", "finished", "failed"
+_WARMING_UP, READY, _FINISHED, _FAILED = "warming up", "ready", "finished", "failed"
 MOST_AT_ONCE = 500  # maximum number of rounds in one call of `Session.advance`
 _LARGEST_GRID = 80  # cells along one side of a picture
 _MOST_ANSWERS = 2000  # maximum number of answers of an oracle
@@ -48,7 +48,7 @@ class Session:
             raise ValueError(f"learners must be 1 to {MOST_LEARNERS} different ones; got {list(learners)!r}")
         self._keys, self._scene, self._seed = tuple(learners), scene, seed
         self._classes = list(range(len(scene.labels)))
-        self._learners = [self._fresh(key) for key in learners]
+        self._learners = self._fresh()
         for learner in self._learners:
             if isinstance(learner, LinUCB) and scene.n_features**2 * len(scene.labels) > _MOST_SQUARED:
                 raise ValueError(f"LinUCB takes too long with {scene.n_features} columns; choose another learner")
@@ -63,9 +63,6 @@ class Session:
         self._measured = -1
         self._is_over = False
 
-    def _fresh(self, key: str) -> Learner:
-        return new_learner(key, self._classes, self._seed)
-
     def prepare(self) -> threading.Thread:
         """Compile the learners, and measure the margins for their bounds, in the thread that is returned."""
         self._state = _WARMING_UP
@@ -76,12 +73,14 @@ class Session:
         thread.start()
         return thread
 
+    def _fresh(self) -> list[Learner]:
+        return [new_learner(key, self._classes, self._seed) for key in self._keys]
+
     def _prepare(self) -> None:
         try:
             X, y = np.zeros((2, self._scene.n_features)), np.zeros(2, dtype=np.int64)
             X[:, -1] = 1.0
-            for key in self._keys:
-                twin = self._fresh(key)
+            for twin in self._fresh():
                 play_stream(twin, X, y, classes=self._classes)
                 twin.score_classes(X)
                 twin.probabilities(X[0])
@@ -105,8 +104,9 @@ class Session:
                     why = "nothing yet: one class only"
                 elif X.size <= _MEASURED_CELLS:
                     found = measure(X, y, len(self._classes), is_wanted=lambda: not self._is_over)
-                fresh = [self._fresh(key) for key in self._keys]
-                self._promises = [Promise(None, why) if found is None else promised(each, found) for each in fresh]
+                self._promises = [
+                    Promise(None, why) if found is None else promised(each, found) for each in self._fresh()
+                ]
             except Exception as error:  # play goes on without bounds
                 _LOG.error("margins cannot be measured", exc_info=error)
                 self._promises = [Promise(None, "not measured: something went wrong")] * len(self._keys)
@@ -131,7 +131,7 @@ class Session:
                 self._seconds_per_round = (time.monotonic() - before) / len(y)
                 played += len(y)
             if self._round >= MOST_ROUNDS:
-                self._state = FINISHED
+                self._state = _FINISHED
             return played
 
     def _play(self, X: Floats, y: Integers) -> None:
@@ -222,16 +222,10 @@ class Session:
         chosen = self._chosen(learner)
         check_integer("size", size, low=4, high=_LARGEST_GRID)
         with self._locked(needs_learners=True):
-            rows = self._scene.picture.grid(size)
-            scores = np.nan_to_num(chosen.score_classes(rows))
-            scores /= np.abs(scores).max() or 1.0
-            return {
-                "learner": learner,
-                "size": size,
-                "round": self._round,
-                "scores": scores.round(5).T.tolist(),
-                "facts": self._facts(chosen),
-            }
+            scores = np.nan_to_num(chosen.score_classes(self._scene.picture.grid(size)))
+            scores = (scores / (np.abs(scores).max() or 1.0)).round(5).T.tolist()
+            shown = {"learner": learner, "size": size, "round": self._round, "scores": scores}
+            return shown | {"facts": self._facts(chosen)}
 
     def _facts(self, learner: Learner) -> list[dict[str, Any]] | None:
         """Return the positions of the latest stored examples, with the label that each has or does not have."""
@@ -250,13 +244,10 @@ class Session:
         with self._locked(needs_learners=True):
             row = self._scene.picture.rows(np.array([[x, y]]))[0]
             chances = chosen.probabilities(row)
+            opinions = chosen.opinions(row) if isinstance(chosen, BanditSVM) else ()
             voices = [
-                {
-                    "kernel": kernel_name(opinion.kernel),
-                    "label": int(opinion.label),
-                    "weight": round(opinion.weight, 4),
-                }
-                for opinion in (chosen.opinions(row) if isinstance(chosen, BanditSVM) else ())
+                {"kernel": kernel_name(each.kernel), "label": int(each.label), "weight": round(each.weight, 4)}
+                for each in opinions
             ]
             guess = int(np.argmax(chances))
             return {"learner": learner, "guess": guess, "chances": chances.round(4).tolist(), "voices": voices}
@@ -270,10 +261,12 @@ class Oracle:
 
     def __init__(self, classes: list[str], learner: str = "svm", seed: int = 0) -> None:
         names = [printable(name.strip()) for name in classes]
-        if not 2 <= len(names) <= _MOST_NAMES or len(set(names)) < len(names) or "" in names:
-            raise ValueError(f"classes must be 2 to {_MOST_NAMES} different names; got {list(classes)!r:.200}")
-        if any(len(name) > _LONGEST_NAME for name in names):
-            raise ValueError(f"classes must be names of at most {_LONGEST_NAME} letters; got {list(classes)!r:.200}")
+        is_named = 2 <= len(names) <= _MOST_NAMES and len(set(names)) == len(names)
+        if not is_named or any(not 1 <= len(name) <= _LONGEST_NAME for name in names):
+            raise ValueError(
+                f"classes must be 2 to {_MOST_NAMES} different names of 1 to {_LONGEST_NAME} letters; "
+                f"got {list(classes)!r:.200}"
+            )
         if learner in CATALOGUE and type(CATALOGUE[learner].learner).full_information:
             raise ValueError(f"learner must be one that hears right or wrong only; got {learner!r}")
         self._lock = threading.Lock()
@@ -313,7 +306,7 @@ class Oracle:
             is_over = self._round > _MOST_ANSWERS
             scores = self._learner.score_classes(self._shelf)
             return {
-                "state": FINISHED if is_over else READY,
+                "state": _FINISHED if is_over else READY,
                 "learner": self._title,
                 "classes": self._classes,
                 "round": self._round,

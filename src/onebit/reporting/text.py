@@ -96,6 +96,13 @@ def grouped(number: float | None, digits: int = 0) -> str:
     return f"{exact:,.{digits}f}".replace(",", " ")
 
 
+def bound_text(value: float | None, log2: float | None = None) -> str:
+    """Return a bound, given with its logarithm if it outgrows a float; beyond fifteen digits a power of 2 says more."""
+    if value is None or not (value == 0.0 or 1e-6 < value < 1e15):
+        return f"2^{math.log2(value or 0.0) if log2 is None else log2:.4g}"
+    return grouped(value) if value % 1 == 0 else f"{value:.6g}"
+
+
 def with_error(mean: float, standard_error: float) -> str:
     """Return a mean with its standard error, or alone where one run leaves the error undefined."""
     if math.isnan(standard_error):

@@ -1,4 +1,4 @@
-"""The service: its routes, each declared once in `ROUTES`, and their documentation."""
+"""The service: its routes, each declared once in `_ROUTES`, and their documentation."""
 
 import asyncio
 import logging
@@ -15,7 +15,6 @@ from typing import Annotated, Any, TypedDict
 from msgspec import Meta, defstruct, json, structs
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Router
 from starlette.types import Scope
 
 from onebit import __version__
@@ -33,7 +32,7 @@ from onebit.service.tokens import ANYBODY, NAME, ROLES, Token, Tokens, check_nam
 from onebit.service.workers import DeciderWorker, WorkerPool
 
 _ROUNDS_PER_SECOND = 20_000.0  # default rate limit of one caller, in guesses and feedback
-MOST_THREADS = 64  # number of threads for reads, which may wait for busy deciders
+_MOST_THREADS = 64  # number of threads for reads, which may wait for busy deciders
 PAGE = Path(__file__).parent / "page"
 _LOG = logging.getLogger("onebit.serve")
 
@@ -62,15 +61,13 @@ class Service(Gate):
         self.metrics = Metrics(self.workers)
         self.audit = AuditLog(folder) if audit else None
         self.watch = lru_cache(MOST_WATCHED)(Watch)
-        routes = [*ROUTES, Route("GET", "/openapi.json", lambda _request: _OPENAPI, "This document.")]
-        router = Router(routes, redirect_slashes=False, lifespan=lambda _app: self.running())
         self.tokens = Tokens(folder, tokens_required)
-        super().__init__(router, "without tokens the service", self.tokens, rate)
+        super().__init__(_ROUTES, "without tokens the service", self.tokens, rate)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Context in which the service runs."""
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MOST_THREADS, "onebit reader"))
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MOST_THREADS, "onebit reader"))
         _LOG.info("deciders may take %.3g GiB of memory", self.workers.budget.n_bytes / 2**30)
         with nullcontext() if self.audit is None else self.audit.writing():
             self.workers.open_all()
@@ -221,7 +218,7 @@ def _page(up: bytes) -> Response:
 _HOME, _DESK = _page(b"./"), _page(b"../../")
 _RECORD = {"channel": "mail", "length": 212}
 _NEW = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 604800, "exploration_floor": 0.02}
-ROUTES = [  # in the order in which they are tried
+_ROUTES = [  # in the order in which they are tried
     _verb(
         "POST", "guess", "play", calls.Guess, calls.TicketResult,
         "Name a label for a record, and hand out a ticket. The same key again is the same ticket again.",
@@ -277,28 +274,19 @@ ROUTES = [  # in the order in which they are tried
     Route("GET", "/healthz", lambda _request: {"alive": True}, "Whether the process is alive."),
     Route("GET", "/readyz", _ready, "Whether no decider is still being opened or compiled."),
     Route("GET", "/api", lambda _request: _API, "This page.", result=None),
+    Route("GET", "/openapi.json", lambda _request: _OPENAPI, "What there is, in the form of OpenAPI."),
     Route("GET", "/", lambda _request: _HOME, "The desk: deciders, and how they fare, for people.", result=None),
     Route("GET", "/desk/{namespace}/{name}", lambda _request: _DESK, "The desk of one decider.", result=None),
     Route("GET", "/page/{path:path}", files_of(PAGE), "Files of the desk.", result=None),
     Route("GET", "/parts/{path:path}", files_of(PAGE_PARTS), "Files of the desk.", result=None),
 ]  # fmt: skip
-_VERBS = frozenset(route.path.rpartition("/")[2] for route in ROUTES if route.role) - {"v1", "{name}"}
+_VERBS = frozenset(route.path.rpartition("/")[2] for route in _ROUTES if route.role) - {"v1", "{name}"}
 """Verbs that are counted by name."""
 
 
 # Their documentation.
 
 _ABOUT = "Deciders that learn from right and wrong. Every event is on the disk before its answer."
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>onebit</title></head><body>
-<h1>onebit {version}</h1>
-<p>{about}</p>
-<p>The same for programs: <a href="openapi.json">openapi.json</a>.</p>
-<dl>
-{routes}
-</dl></body></html>
-"""
 
 
 class ProblemResult(TypedDict):
@@ -312,12 +300,12 @@ class ProblemResult(TypedDict):
 
 def _document() -> dict[str, Any]:
     """Return the OpenAPI document of all routes."""
-    types = [kind for route in ROUTES for kind in (route.body, route.result) if kind is not None]
+    types = [kind for route in _ROUTES for kind in (route.body, route.result) if kind is not None]
     found, components = json.schema_components([*types, ProblemResult], ref_template="#/components/schemas/{name}")
     schemas = iter(found)
     refused = {"application/problem+json": {"schema": found[-1]}}
     paths: dict[str, dict[str, Any]] = {}
-    for route in ROUTES:
+    for route in _ROUTES:
         path, method = route.path.replace(":path", ""), route.method.lower()
         names = re.findall(r"{(\w+)}", path)
         operation = paths.setdefault(path, {})[method] = {
@@ -347,12 +335,14 @@ def _document() -> dict[str, Any]:
 
 def _api_page() -> str:
     """Return the documentation of all routes as HTML, without external resources."""
-    rows = [
-        f"<dt><code>{route.method} {escape(route.path)}</code></dt>\n<dd>{escape(route.description)}</dd>"
-        for route in ROUTES
+    listed = [
+        f"<dt><code>{route.method} {escape(route.path)}</code></dt><dd>{escape(route.description)}</dd>"
+        for route in _ROUTES
     ]
-    return _PAGE.format(version=escape(__version__), about=escape(_ABOUT), routes="\n".join(rows))
+    title = f"onebit {escape(__version__)}"
+    head = f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><h1>{title}</h1><p>{escape(_ABOUT)}"
+    return f'{head}<p>For programs: <a href="openapi.json">openapi.json</a><dl>{" ".join(listed)}</dl>'
 
 
 _API: Response = Response(_api_page(), media_type="text/html")
-_OPENAPI = Response(to_json(_document()), media_type="application/json")
+_OPENAPI: Response = Response(to_json(_document()), media_type="application/json")

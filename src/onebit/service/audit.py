@@ -1,8 +1,7 @@
 """The audit log: JSON lines in a file beside the deciders, written by a thread.
 
-Requests are only counted. A few times a second the thread writes a line for each caller, verb, decider and status.
-Successful guesses and feedback are written once a minute, so that they do not push older lines out of the bounded
-files. A kill loses the last moments, up to a minute of those counts.
+Requests are only counted. A few times a second the thread writes a line for each caller, verb, decider and status;
+of guesses and feedback that were taken once a minute, so that they do not push older lines out of the bounded files.
 """
 
 import logging
@@ -14,7 +13,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +38,11 @@ class AuditLog:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _FILE
-        self._counting = threading.Lock()
+        self._counting, self._writing, self._stop = threading.Lock(), threading.Lock(), threading.Event()
         self._waiting: dict[tuple[Any, ...], list[Any]] = {}
         """For each line, the time of its first request and their number."""
         self._n_refused_names, self._n_lost, self._is_failing = 0, 0, False
         self._unwritten = b""  # lines that could not be written; retried first
-        self._writing = threading.Lock()
-        self._stop = threading.Event()
         try:
             folder.mkdir(parents=True, exist_ok=True)
             os.close(self._open())
@@ -70,10 +66,8 @@ class AuditLog:
             if status >= 400 and key not in self._waiting:
                 self._n_refused_names += 1
                 key = key if self._n_refused_names <= _MOST_REFUSED_NAMES else (token, verb, "", status, address)
-            if key in self._waiting:
-                self._waiting[key][1] += 1
-            elif len(self._waiting) < _MOST_WAITING:
-                self._waiting[key] = [time.time(), 1]
+            if key in self._waiting or len(self._waiting) < _MOST_WAITING:
+                self._waiting.setdefault(key, [time.time(), 0])[1] += 1
             else:
                 self._n_lost += 1
         if self._stop.is_set():  # a response after closing
@@ -99,18 +93,19 @@ class AuditLog:
                 self._is_failing = True
 
     def _next_lines(self) -> bytes:
+        since = math.inf if self._stop.is_set() else time.time() - _OFTEN_SECONDS
         with self._counting:
-            since = math.inf if self._stop.is_set() else time.time() - _OFTEN_SECONDS
-            due = {
-                (token, verb, path, status, address): (first, n_requests)
-                for (token, verb, path, status, address), (first, n_requests) in self._waiting.items()
-                if verb not in _OFTEN or status >= 400 or first <= since
-            }
-            self._waiting = {key: counted for key, counted in self._waiting.items() if key not in due}
+            due = [
+                (*key, first, n_requests)
+                for key, (first, n_requests) in self._waiting.items()
+                if key[1] not in _OFTEN or key[3] >= 400 or first <= since
+            ]
+            for key in due:
+                del self._waiting[key[:5]]
             n_lost, self._n_refused_names = self._n_lost if due else 0, 0
             self._n_lost -= n_lost
         lines: list[dict[str, Any]] = []
-        for (token, verb, path, status, address), (first, n_requests) in due.items():
+        for token, verb, path, status, address, first, n_requests in due:
             at, decider = datetime.fromtimestamp(first, UTC).isoformat(timespec="milliseconds"), _decider_of(path)
             line = {"time": at, "token": token, "verb": verb, "decider": None if decider is None else decider[1]}
             lines.append(line | {"status": status, "address": address, "requests": n_requests})
@@ -123,9 +118,9 @@ class AuditLog:
             return
         if self._path.exists() and self._path.stat().st_size > max(_LARGEST_FILE - len(self._unwritten), 0):
             files = [self._path, *(self._path.with_name(f"{_FILE}.{number}") for number in range(1, _N_FILES))]
-            for newer, older in reversed(list(pairwise(files))):
-                if newer.exists():
-                    os.replace(newer, older)
+            for at in reversed(range(_N_FILES - 1)):
+                if files[at].exists():
+                    os.replace(files[at], files[at + 1])
         opened = self._open()
         try:
             while self._unwritten:

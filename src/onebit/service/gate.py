@@ -12,14 +12,15 @@ import math
 import re
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette import routing
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
@@ -139,48 +140,47 @@ def problem_of(error: BaseException) -> Problem:
 # Routes.
 
 
-class Route(routing.Route):
+class Route(NamedTuple):
     """A route; `work` returns its response, or a value that becomes JSON, perhaps as a coroutine.
 
     `role` is the role that a caller needs, in the path's namespace or everywhere; without one any token will do, or
     none where the path is public. `cost` is how much a role counts for the caller's rate; 0 if `work` charges it.
-    `body`, `result` and `example` are for the documentation.
+    `about`, `body`, `result` and `example` are for the documentation.
     """
 
-    def __init__(
-        self,
-        method: str,
-        path: str,
-        work: Callable[[Request], Any],
-        about: str = "",
-        role: str | None = None,
-        *,
-        is_everywhere: bool = False,
-        cost: int = 1,
-        body: Any = None,
-        result: Any = dict[str, Any],
-        example: Any = None,
-    ) -> None:
-        super().__init__(path, self._answer)
-        self.methods = {method}  # without HEAD
-        self.method, self._work, self.role, self._is_everywhere, self._cost = method, work, role, is_everywhere, cost
-        self.body, self.result, self.example = body, result, example
-        needed = "" if role is None else f" Role: {role}{', in every namespace' if is_everywhere else ''}."
-        self.description = about + needed
+    method: str
+    path: str
+    work: Callable[[Request], Any]
+    about: str = ""
+    role: str | None = None
+    is_everywhere: bool = False
+    cost: int = 1
+    body: Any = None
+    result: Any = dict[str, Any]
+    example: Any = None
 
-    async def _answer(self, request: Request) -> Response:
+    @property
+    def description(self) -> str:
+        """What it does, and which role that needs."""
+        everywhere = ", in every namespace" if self.is_everywhere else ""
+        return self.about + ("" if self.role is None else f" Role: {self.role}{everywhere}.")
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request of a caller who is known, if it may ask."""
         if self.role is not None:
             caller: Token = request.scope["state"]["caller"]
-            namespace = EVERYWHERE if self._is_everywhere else request.path_params.get("namespace")
-            refusal = caller.refusal(self.role, namespace)
-            if refusal is not None:
+            namespace = EVERYWHERE if self.is_everywhere else request.path_params.get("namespace")
+            if caller is not ANYBODY and not (caller.has_role(self.role) and caller.sees(namespace)):
                 for what, text in request.path_params.items():  # what is no name is 422 for everybody
                     check_name(what, text)
+                refusal = f"token {caller.name!r} may not see the namespace {namespace!r:.80}"
+                if not caller.has_role(self.role):
+                    refusal = f"token {caller.name!r} has the role {', '.join(caller.roles)}; this needs {self.role}"
                 raise Problem(403, refusal, "PermissionError")
-            if self._cost:
-                request.app.charge(request, self._cost)
-        found = self._work(request)
-        if inspect.iscoroutine(found):
+            if self.cost:
+                request.app.charge(request, self.cost)
+        found = self.work(request)
+        if inspect.isawaitable(found):
             found = await found
         return found if isinstance(found, Response) else json_response(found)
 
@@ -192,11 +192,13 @@ def json_response(value: Any, status: int = 200) -> Response:
 
 def files_of(folder: Path) -> Callable[[Request], Response]:
     """Return the work of a route for the files of a folder, which are read once; only these are served."""
-    found: dict[str, Response] = {}
-    for path in folder.rglob("*"):
-        if path.is_file():
-            media_type = _MEDIA_TYPES.get(path.suffix, "text/plain")
-            found[path.relative_to(folder).as_posix()] = Response(path.read_bytes(), media_type=media_type)
+    found = {
+        path.relative_to(folder).as_posix(): Response(
+            path.read_bytes(), media_type=_MEDIA_TYPES.get(path.suffix, "text/plain")
+        )
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
     def work(request: Request) -> Response:
         path = request.path_params["path"]
@@ -238,8 +240,12 @@ class Gate:
     server's in messages, `rate` the maximum of guesses and feedback per second of one caller, 0 for no limit.
     """
 
-    def __init__(self, router: routing.Router, name: str, tokens: Tokens | None = None, rate: float = 0.0) -> None:
-        self._router, self._name, self._tokens = router, name, tokens
+    def __init__(self, routes: Sequence[Route], name: str, tokens: Tokens | None = None, rate: float = 0.0) -> None:
+        made = [routing.Route(route.path, route.answer) for route in routes]
+        for route, each in zip(made, routes, strict=True):
+            route.methods = {each.method}  # without HEAD
+        self._router = routing.Router(made, redirect_slashes=False, lifespan=lambda _app: self.running())
+        self._name, self._tokens = name, tokens
         self._allowance, self._failures = _Allowance(rate), _Allowance(_FAILURES_PER_SECOND)
         self._n_held = 0  # bytes of large requests in progress
 
@@ -267,7 +273,7 @@ class Gate:
                 _check_single(scope["headers"])
             self._admit(scope, headers)
             is_sent = scope["method"] in ("POST", "PUT")
-            state["body"] = await self._read_body(headers, receive, state) if is_sent else b""
+            state["body"] = await self._read_body(Request(scope, receive), headers) if is_sent else b""
             await self._router(scope, receive, send_with_headers)
         except asyncio.CancelledError:  # the server stops
             if is_begun:
@@ -283,6 +289,11 @@ class Gate:
         finally:
             self._n_held -= state.pop("held", 0)
             self.note(scope, status, time.perf_counter() - began)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Context in which the server runs."""
+        yield
 
     def note(self, scope: Scope, status: int, seconds: float) -> None:
         """Record a request that was answered."""
@@ -320,38 +331,32 @@ class Gate:
             state["token"] = caller.name
         state["caller"] = caller
 
-    async def _read_body(self, headers: Mapping[bytes, str], receive: Receive, state: dict[str, Any]) -> bytes:
+    async def _read_body(self, request: Request, headers: Mapping[bytes, str]) -> bytes:
         """Return the whole body, or raise Problem; the Content-Length header is not trusted."""
-        content_type = headers.get(b"content-type", "")
+        content_type, length = headers.get(b"content-type", ""), headers.get(b"content-length", "0")
         if content_type.partition(";")[0].strip().lower() != "application/json":
             raise Problem(415, f"send the header content-type: application/json; got {content_type or 'none'!r:.80}")
         too_large = Problem(413, f"the request is larger than {LARGEST_BODY} bytes; send less at once")
-        length = headers.get(b"content-length", "0")
         if not (length.isascii() and length.isdigit()) or int(length[:16]) > LARGEST_BODY:
             raise too_large
-        body, has_more = bytearray(), True
+        body, state = bytearray(), request.scope["state"]
         try:
             async with asyncio.timeout(_BODY_SECONDS):
-                while has_more:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":  # the body is incomplete, though it may look complete
-                        raise Problem(400, "the request was cut off before its end")
-                    body += message.get("body", b"")
-                    has_more = message.get("more_body", False)
+                async for piece in request.stream():
+                    body += piece
                     if len(body) > LARGEST_BODY:
                         raise too_large
                     if len(body) > _SMALL_BODY:
-                        self._hold(state, len(body))
+                        n_more = len(body) - state.get("held", 0)
+                        if self._n_held + n_more > _MOST_BYTES_HELD:
+                            message = "there are too many large requests; send less at once, or later"
+                            raise Problem(503, message, "BusyError", 1)
+                        self._n_held, state["held"] = self._n_held + n_more, len(body)
+        except ClientDisconnect:  # the body is incomplete, though it may look complete
+            raise Problem(400, "the request was cut off before its end") from None
         except TimeoutError:
             raise Problem(408, f"the request took longer than {_BODY_SECONDS:.0f} seconds to arrive") from None
         return bytes(body)
-
-    def _hold(self, state: dict[str, Any], n_bytes: int) -> None:
-        """Count the bytes of a large request, or raise Problem if all of them together are too many."""
-        n_others = self._n_held - state.get("held", 0)
-        if n_others + n_bytes > _MOST_BYTES_HELD:
-            raise Problem(503, "there are too many large requests; send less at once, or later", "BusyError", 1)
-        self._n_held, state["held"] = n_others + n_bytes, n_bytes
 
 
 def _check_single(headers: list[tuple[bytes, bytes]]) -> None:

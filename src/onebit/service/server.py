@@ -24,7 +24,7 @@ import uvicorn
 from onebit.inputs import check_integer
 from onebit.service.gate import HEADERS, Problem
 
-MOST_CONNECTIONS = 1_000  # default limit, unless the process can open fewer than twice as many files
+_MOST_CONNECTIONS = 1_000  # default limit, unless the process can open fewer than twice as many files
 KEEP_ALIVE_SECONDS = 30  # maximum idle time of a connection after a response
 NAME = "onebit.serve"  # name of the log
 _LARGEST_HEAD = 64_000  # maximum bytes of a request line and headers
@@ -97,7 +97,7 @@ class Connections:
 def connection_limits(most: int | None, most_of_address: int | None, n_files: int) -> Connections:
     """Return the limits that the operator chose, or raise ValueError if they exceed half of the open files allowed."""
     if most is None:
-        most = max(1, min(MOST_CONNECTIONS, n_files // 2))
+        most = max(1, min(_MOST_CONNECTIONS, n_files // 2))
     elif check_integer("--max-connections", most, low=1) > n_files // 2:
         raise ValueError(
             f"--max-connections {most} needs {2 * most} open files, half of them for logs, and this process may open "

@@ -55,17 +55,9 @@ class Token(msgspec.Struct):
         """Return whether the caller has a role; admin includes all."""
         return role in self.roles or "admin" in self.roles
 
-    def sees(self, namespace: str) -> bool:
-        """Return whether the caller may access a namespace."""
-        return EVERYWHERE in self.namespaces or namespace in self.namespaces
-
-    def refusal(self, role: str, namespace: str | None) -> str | None:
-        """Return why the caller may not use a role in a namespace, which may not exist; None if it may."""
-        if not self.has_role(role):
-            return f"token {self.name!r} has the role {', '.join(sorted(self.roles))}; this needs {role}"
-        if namespace is not None and not self.sees(namespace):
-            return f"token {self.name!r} may not see the namespace {namespace!r:.80}"
-        return None
+    def sees(self, namespace: str | None) -> bool:
+        """Return whether the caller may access a namespace; anybody may what is in none."""
+        return namespace is None or EVERYWHERE in self.namespaces or namespace in self.namespaces
 
 
 ANYBODY = Token("anybody on this machine", list(ROLES), [EVERYWHERE])
@@ -95,16 +87,13 @@ def add_token(
     now = datetime.now(UTC)
     ends = None if expires is None else _expiry(expires, now).replace(microsecond=0)
     wanted, spaces = sorted(set(roles)), sorted(set(namespaces))
-    for role in wanted:
-        if role not in ROLES:
-            raise ValueError(f"role must be one of {', '.join(ROLES)}; got {role!r}")
+    if not wanted or not set(wanted) <= set(ROLES):
+        raise ValueError(f"role must be one of {', '.join(ROLES)}, or several; got {' '.join(wanted) or 'none'}")
     for space in spaces:
         if space != EVERYWHERE:
             check_name("namespace", space)
-    if not wanted or not spaces:
-        raise ValueError(f"a token needs a role ({', '.join(ROLES)}) and a namespace, or {EVERYWHERE} for every one")
     text = f"onebit_{secrets.token_urlsafe(32)}"
-    token = Token(name, wanted, spaces, _hash(text), now.isoformat(timespec="seconds"), ends)
+    token = Token(name, wanted, spaces or [EVERYWHERE], _hash(text), now.isoformat(timespec="seconds"), ends)
     make_folder(folder)
     with _changing(folder) as known:
         if any(each.name == name for each in known):
@@ -146,9 +135,7 @@ def _changing(folder: Path) -> Iterator[list[Token]]:
             known = read_tokens(folder)
             yield known
             content = msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n"
-            replace_file(
-                folder / FILE, content, mode=0o600
-            )  # names and roles are private, though hashes reveal nothing
+            replace_file(folder / FILE, content, mode=0o600)  # names and roles are private; hashes reveal nothing
         finally:
             lock.unlink(missing_ok=True)
 
@@ -161,12 +148,11 @@ def _hash(text: str) -> str:
 class Tokens:
     """The tokens of a folder, read again when the file changes.
 
-    With a file of tokens one is always required, also if all are removed from it, or the file is removed while the
-    service runs; without a file, if `required`.
+    Once there is a file of tokens, one is required for good, also when the last is removed; before that if `required`.
     """
 
     def __init__(self, folder: Path, required: bool) -> None:
-        self._folder, self.are_required = folder, required
+        self._path, self.are_required = folder / FILE, required
         self._known: list[Token] = []
         self._stamp: tuple[int, int] | None = None
         self._look()
@@ -180,21 +166,18 @@ class Tokens:
         kind, _, text = (authorization or "").partition(" ")
         if kind.lower() != "bearer":
             return None
-        shown, found = _hash(text.strip()), None
-        for token in self._known:  # compare all: constant time
-            if hmac.compare_digest(token.sha256, shown):
-                found = token
-        return found
+        shown = _hash(text.strip())
+        found = [token for token in self._known if hmac.compare_digest(token.sha256, shown)]  # all: constant time
+        return found[0] if found else None
 
     def _look(self) -> None:
-        """Read the file if it has changed, which takes a file descriptor; one that cannot be read denies all access."""
-        self._looked, path = time.monotonic(), self._folder / FILE
+        """Read the file if it has changed; one that cannot be read denies all access."""
+        self._looked = time.monotonic()
         try:
-            found = path.stat()
+            found = self._path.stat()
             if (found.st_mtime_ns, found.st_ino) != self._stamp:
-                self._known, self.are_required = read_tokens(self._folder), True
+                self._known, self.are_required = read_tokens(self._path.parent), True
                 self._stamp = found.st_mtime_ns, found.st_ino
         except (ValueError, OSError) as error:  # retried: permissions can change without a change of the file
-            is_missing = isinstance(error, FileNotFoundError) and not path.is_symlink()  # whose target may come back
-            self._known, self.are_required = [], self.are_required or not is_missing
-            self._stamp = None
+            is_missing = isinstance(error, FileNotFoundError) and not self._path.is_symlink()  # whose target may come
+            self._known, self.are_required, self._stamp = [], self.are_required or not is_missing, None

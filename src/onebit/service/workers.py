@@ -1,9 +1,8 @@
 """The deciders of a service: a thread and a queue for each, and where they are stored.
 
-A worker takes all queued requests of its decider, executes them, waits for the disk once, and then answers them. So
-many callers share one commit, and a slow decider delays only its own callers. If several services share a database,
-each decider is open in one of them. The others check every `_LOOK_SECONDS` whether it is free, and the first one takes
-it over.
+A worker takes all queued requests of its decider, executes them, waits for the disk once, and then answers them: many
+callers share one commit, and a slow decider delays only its own callers. Where several services share a database, each
+decider is open in one of them; the others look every `_LOOK_SECONDS` whether it is free, and the first takes it over.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ from onebit.machine_memory import Budget, MemoryBudgetError
 from onebit.service.gate import Problem, busy, problem_of
 from onebit.service.tokens import check_name
 
-MOST_DECIDERS = 200  # maximum number of deciders; each has a thread and a file
+_MOST_DECIDERS = 200  # maximum number of deciders; each has a thread and a file
 _MOST_WAITING = 10_000  # maximum number of queued requests for one decider
 _MOST_BYTES_WAITING = 64 << 20  # maximum bytes of all queued requests; parsed, they take several times as much
 _MOST_BYTES_FOR_ONE = 16 << 20
@@ -157,14 +156,15 @@ class DeciderWorker:
 
     def _run(self) -> None:
         with self._pool.budget.shared_by(self.title, beside=BASE_BYTES):
-            self._open()
-            is_compiled = self.decider is not None and self._compile(self.decider)  # while requests are queued
+            decider = self.decider = self._open()
+            self.opened.set()
+            is_compiled = decider is not None and self._compile(decider)  # while requests are queued
             self.ready.set()
-            if self.decider is not None:
-                self._work(self.decider, is_compiled)
+            if decider is not None:
+                self._work(decider, is_compiled)
         self._pool.budget.settle(self.title, 0.0)
 
-    def _open(self) -> None:
+    def _open(self) -> Decider | None:
         extra = {"decider": self.title}
         try:
             decider = self._pool.open(self.title, self._settings)
@@ -173,17 +173,15 @@ class DeciderWorker:
             except MemoryBudgetError:
                 decider.close()
                 raise
-            self.decider = decider
         except Exception as error:
             self.fault = error
             if isinstance(error, OwnedError):
                 _LOG.info("is open in %s", error.owner, extra=extra)
-            elif isinstance(error, (ValueError, OSError)):  # the message is sufficient, without traceback
-                _LOG.warning("cannot be opened: %s", error, extra=extra)
-            else:
-                _LOG.error("cannot be opened", extra=extra, exc_info=error)
-        finally:
-            self.opened.set()
+            else:  # of a file the message is sufficient
+                is_known = isinstance(error, (ValueError, OSError))
+                _LOG.warning("cannot be opened: %s", error, extra=extra, exc_info=None if is_known else error)
+            return None
+        return decider
 
     def _compile(self, decider: Decider) -> bool:
         """Compile what the first guess needs in another thread; return whether it was done before the service stops."""
@@ -201,9 +199,8 @@ class DeciderWorker:
                 _LOG.warning("cannot be compiled in advance: %s", error, extra=extra)
 
         compiler = threading.Thread(target=compile_, name=f"onebit {self.title} compiler", daemon=True)
-        if not self._pool.stopping.is_set():
-            self.threads.append(compiler)
-            compiler.start()
+        self.threads.append(compiler)
+        compiler.start()
         while compiler.is_alive() and not self._pool.stopping.is_set():  # the compiler cannot be interrupted
             compiler.join(_GLANCE_SECONDS)
         return not self._pool.stopping.is_set()
@@ -337,11 +334,11 @@ class WorkerPool:
             self.look()
 
     def _look_repeatedly(self) -> None:
-        last = ""
+        last, trouble = "", ""
         while True:
-            trouble = ""
             try:
                 self.look()
+                trouble = ""
             except Exception as error:  # any error: the standby thread must go on
                 trouble = str(error) or repr(error)
             if trouble != last:  # log changes only
@@ -413,29 +410,29 @@ class WorkerPool:
 
     def create(self, namespace: str, name: str, settings: dict[str, Any]) -> bool:
         """Create a decider and wait until it is ready; return whether it is new. An existing one must match."""
-        before = self._workers.get((namespace, name))
+        title, before = f"{namespace}/{name}", self._workers.get((namespace, name))
         if before is not None:
             before.opened.wait()  # without the lock: may take long
         with self._creating:
-            worker, is_new = self._created(f"{namespace}/{name}", settings)
+            if self.stopping.is_set():
+                raise busy(_STOPPING)
+            before = self._workers.get((namespace, name))
+            if before is not None and before.fault is None:
+                worker, decider = before, before.open_decider()
+                classes = decider.classes  # not within try: its errors are no conflict, and name a path
+                try:
+                    check_same(title, decider.settings, settings, classes=classes)
+                except LogError as error:
+                    raise Problem(409, str(error), "LogError") from error
+            else:
+                worker = self._create(title, settings, before is None)
+                self._workers[namespace, name] = worker
         worker.ready.wait()  # without the lock: may take a minute
-        return is_new
+        return before is None
 
-    def _created(self, title: str, settings: dict[str, Any]) -> tuple[DeciderWorker, bool]:
-        if self.stopping.is_set():
-            raise busy(_STOPPING)
-        namespace, _, name = title.partition("/")
-        before = self._workers.get((namespace, name))
-        if before is not None and before.fault is None:
-            decider = before.open_decider()
-            classes = decider.classes  # not within try: its errors are no conflict, and name a path
-            try:
-                check_same(title, decider.settings, settings, classes=classes)
-            except LogError as error:
-                raise Problem(409, str(error), "LogError") from error
-            return before, False
-        if before is None and len(self._workers) >= MOST_DECIDERS:
-            raise Problem(409, f"the service has {MOST_DECIDERS} deciders, and takes no more", "LogError")
+    def _create(self, title: str, settings: dict[str, Any], is_new: bool) -> DeciderWorker:
+        if is_new and len(self._workers) >= _MOST_DECIDERS:
+            raise Problem(409, f"the service has {_MOST_DECIDERS} deciders, and takes no more", "LogError")
         # Before a file is created; the width of rows is known only after the first record.
         n_classes = settings["classes"] if isinstance(settings["classes"], int) else len(settings["classes"])
         self.budget.claim(title, BASE_BYTES + CLASS_BYTES * n_classes)
@@ -444,8 +441,7 @@ class WorkerPool:
         if worker.fault is not None:
             worker.threads[0].join()
             raise worker.fault
-        self._workers[namespace, name] = worker
-        return worker, before is None
+        return worker
 
     @property
     def has_left_threads(self) -> bool:

@@ -46,7 +46,7 @@ class LinearSpace(Space):
 
     def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
         """Return a rule's algorithm on dense or on sparse rows."""
-        functions = (_score_sparse, _step_sparse) if is_sparse else (score_dense, step_dense)
+        functions = (_score_sparse, step_sparse) if is_sparse else (score_dense, step_dense)
         return rule_algorithm(rule or self.rule, *functions)
 
     def run(self, rows: Rows, y: Integers, start: int, seed: Any, first_round: int, record: Record) -> None:
@@ -78,7 +78,7 @@ class LinearSpace(Space):
 
 
 @jit_inline
-def score_dense(state: Weights, X: Floats, t: int, _kernel: Any, out: Floats) -> int:
+def sum_up_dense(state: Any, X: Floats, t: int, out: Floats) -> None:
     """Write ⟨wᵢ, X[t]⟩ for every class i."""
     weights = state.weights
     if X.shape[1] <= _FEW_FEATURES:
@@ -93,6 +93,12 @@ def score_dense(state: Weights, X: Floats, t: int, _kernel: Any, out: Floats) ->
         for j in range(X.shape[1]):
             for i in range(out.shape[0]):
                 out[i] += X[t, j] * weights[j, i]
+
+
+@jit_inline
+def score_dense(state: Weights, X: Floats, t: int, _kernel: Any, out: Floats) -> int:
+    """Write the scores of row t, or where they are too large or too small those of the row divided by a number."""
+    sum_up_dense(state, X, t, out)
     return READY if are_safe(out) else _score_dense_scaled(state, X, t, out)
 
 
@@ -114,7 +120,7 @@ def _score_dense_scaled(state: Weights, X: Floats, t: int, out: Floats) -> int:
 
 
 @jit_inline
-def step_dense(state: Weights, X: Floats, t: int, gains: Floats) -> None:
+def step_dense(state: Any, X: Floats, t: int, gains: Floats) -> None:
     """Add gains[i]·X[t] to the weights of every class i."""
     weights = state.weights
     for j in range(X.shape[1]):
@@ -123,7 +129,7 @@ def step_dense(state: Weights, X: Floats, t: int, gains: Floats) -> None:
 
 
 @jit_inline
-def _score_sparse(state: Any, X: SparseRows, t: int, _kernel: Any, out: Floats) -> int:
+def sum_up_sparse(state: Any, X: SparseRows, t: int, out: Floats) -> None:
     """Write ⟨wᵢ, X[t]⟩ for every class i, added up in the same order as for dense rows: the scores are identical."""
     weights = state.weights
     for i in range(out.shape[0]):
@@ -131,6 +137,11 @@ def _score_sparse(state: Any, X: SparseRows, t: int, _kernel: Any, out: Floats) 
     for entry in range(X.starts[t], X.starts[t + 1]):
         for i in range(out.shape[0]):
             out[i] += X.values[entry] * weights[X.columns[entry], i]
+
+
+@jit_inline
+def _score_sparse(state: Any, X: SparseRows, t: int, _kernel: Any, out: Floats) -> int:
+    sum_up_sparse(state, X, t, out)
     return READY if are_safe(out) else _score_sparse_scaled(state, X, t, out)
 
 
@@ -151,7 +162,7 @@ def _score_sparse_scaled(state: Any, X: SparseRows, t: int, out: Floats) -> int:
 
 
 @jit_inline
-def _step_sparse(state: Any, X: SparseRows, t: int, gains: Floats) -> None:
+def step_sparse(state: Any, X: SparseRows, t: int, gains: Floats) -> None:
     """Add gains[i]·X[t] to the weights of every class i."""
     weights = state.weights
     for entry in range(X.starts[t], X.starts[t + 1]):
