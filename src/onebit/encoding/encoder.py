@@ -53,12 +53,10 @@ _WIDEST_DENSE = 1_024
 
 
 class Encoded(NamedTuple):
-    """An encoded record."""
+    """An encoded record: its row, sparse if it is wide, and what it adds to the encoder, as plain JSON values."""
 
     row: Rows
-    """A dense row of one dimension, or a sparse one if it is wide."""
     additions: dict[str, Any]
-    """What it adds to the encoder, as plain JSON values."""
 
 
 class Encoder:
@@ -200,9 +198,7 @@ class Encoder:
 
     def _finish(self, row: Floats, additions: dict[str, Any], state: EncoderState) -> Encoded:
         """Scale the numbers of a row if necessary, and make wide rows sparse."""
-        slots = state.slots_by_met.get(additions["met"])
-        if slots is None:
-            slots = state.number_slots(additions["met"])
+        slots = state.number_slots(additions["met"])
         numbers = row[slots]
         if self._scale:
             additions["numbers"] = numbers.tolist()

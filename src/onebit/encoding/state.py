@@ -46,21 +46,20 @@ _MOST_COUNT = 1 << 52
 
 
 class ColumnInfo(NamedTuple):
-    """How a column is encoded."""
+    """How a column is encoded.
+
+    Its kind is "number", "date", "category", "tags" or "text", several joined by "+", or "unknown" if it is empty. The
+    slots and categories are its own, in order of appearance. Counted are records with a value (`seen`), without one
+    since its first appearance (`missing`), and with a value, or a part of it, in shared slots (`shared`).
+    """
 
     name: str
     kind: str
-    """Kinds of its values: "number", "date", "category", "tags", "text", joined by "+"; "unknown" if empty."""
     slots: tuple[int, ...]
-    """Its own slots in the row."""
     categories: tuple[str, ...]
-    """The categories with slots of their own, in order of appearance."""
     seen: int
-    """Number of records with a value."""
     missing: int
-    """Number of records without a value, since its first appearance."""
     shared: int
-    """Number of records whose value, or a part of it, went to shared slots."""
 
 
 class Column(NamedTuple):
@@ -80,8 +79,7 @@ class Column(NamedTuple):
         """Return its own slots with their names."""
         found = {slot: f"{self.name}={word}" for word, slot in self.words.items()}
         for kind in self.kinds:
-            endings = zip(self.slots_of(kind), ENDINGS[kind], strict=False)
-            found |= {slot: f"{self.name}{ending}" for slot, ending in endings}
+            found |= {slot: f"{self.name}{end}" for slot, end in zip(self.slots_of(kind), ENDINGS[kind], strict=False)}
         return found
 
     def info(self, is_tags: bool, counts: list[int]) -> ColumnInfo:
@@ -107,13 +105,13 @@ class EncoderState:
         self.tally: Counter[str] = Counter()
         """Number of records by what the columns held; added to the counts of columns when these are read."""
         self._counts = np.zeros((0, 3), np.int64)
-        self.slots_by_met: dict[str, Integers] = {}
+        self._slots_by_met: dict[str, Integers] = {}
         """What the columns held in records, with the slots of the numbers: mostly as in a record before."""
 
     def grown_by(self, entries: list[Any]) -> "EncoderState":
         """Return a copy with more entries; the statistics are shared."""
         grown = copy(self)
-        grown.entries, grown.slots_by_met = list(self.entries), {}
+        grown.entries, grown._slots_by_met = list(self.entries), {}
         grown.columns = [each._replace(kinds=dict(each.kinds), words=dict(each.words)) for each in self.columns]
         grown.by_name = {column.name: column for column in grown.columns}
         for entry in entries:
@@ -134,7 +132,7 @@ class EncoderState:
             column = self.columns[check_integer("a column's position", where, low=0, high=len(self.columns) - 1)]
             if kind in ENDINGS and kind not in column.kinds:
                 column.kinds[kind] = self._assign(len(ENDINGS[kind]))
-            elif kind == "word" and self.has_room_for_word(column, entry[2]):
+            elif kind == "word" and type(entry[2]) is str and self._has_room_for_word(column, entry[2]):
                 column.words[entry[2]] = self._assign(1)
             else:
                 raise ValueError(f"{entry!r:.80} cannot be added to column {shown(column.name)}")
@@ -148,22 +146,22 @@ class EncoderState:
         self.n_assigned += n_slots
         return self.n_assigned - n_slots
 
+    def _has_room_for_word(self, column: Column, word: str) -> bool:
+        return word not in column.words and len(column.words) < self.max_categories and self.n_assigned < self.own
+
     def has_room_for_column(self) -> bool:
         """Return whether a column can be added."""
         return self.n_assigned < self.own and len(self.columns) < self.own
 
-    def has_room_for_word(self, column: Column, word: Any) -> bool:
-        """Return whether a word can be a new category of a column."""
-        is_new = type(word) is str and word not in column.words
-        return is_new and len(column.words) < self.max_categories and self.n_assigned < self.own
-
     def may_have_slot(self, column: Column, word: str) -> bool:
-        """Return whether a word of a record gets a slot: it is not long, and leaves some for later columns."""
+        """Return whether a new word of a record gets a slot: it is not long, and leaves some for later columns."""
         is_room = self.own - self.n_assigned > self.own // _KEPT_FOR_COLUMNS and column.position >= 0
-        return is_room and len(word) <= LONGEST_NAME and self.has_room_for_word(column, word)
+        return is_room and len(word) <= LONGEST_NAME and len(column.words) < self.max_categories
 
     def number_slots(self, met: str) -> Integers:
         """Return the slots of the numbers and dates that a record has, column by column."""
+        if met in self._slots_by_met:
+            return self._slots_by_met[met]
         found: list[int] = []
         for column, letter in zip(self.columns, met, strict=True):
             if letter in (NUMBER, DATE):
@@ -171,9 +169,9 @@ class EncoderState:
                 if not here:
                     raise ValueError(f"column {shown(column.name)} cannot have met a number: it has no slot for one")
                 found += here
-        if len(self.slots_by_met) > MOST_PATTERNS:
-            self.slots_by_met.clear()
-        self.slots_by_met[met] = slots = np.array(found, np.int64)
+        if len(self._slots_by_met) > MOST_PATTERNS:
+            self._slots_by_met.clear()
+        self._slots_by_met[met] = slots = np.array(found, np.int64)
         return slots
 
     def checked(self, row: Any, additions: Any, is_scaled: bool) -> tuple["EncoderState", Integers, Floats]:
@@ -338,13 +336,14 @@ def check_kinds(kinds: Any) -> dict[str, str]:
 
 
 class TableColumn(NamedTuple):
-    """A column of a table, all of one kind."""
+    """A column of a table, all of one of an encoder's kinds: "number", "days" or "category".
+
+    Values are numbers, NaN where missing; or positions in `words`, one past the last where missing.
+    """
 
     name: str
     kind: str
-    """As in the `kinds` of an encoder: "number", "days" or "category"."""
     values: Any
-    """Numbers, NaN where missing; or positions in `words`, one past the last where missing."""
     words: tuple[str, ...] | None = None
 
     def is_missing(self) -> Any:

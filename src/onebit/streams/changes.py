@@ -26,9 +26,9 @@ from onebit.streams.data_set import DataSet, Matrix, as_matrix
 from onebit.streams.preprocess import standardize
 
 _Stream = TypeVar("_Stream", DataSet, tuple[Any, Any])
-KINDS = ("sudden", "gradual")
+_KINDS = ("sudden", "gradual")
 _WHAT = ("labels", "features")
-RULES = ("linear", "next")
+_RULES = ("linear", "next")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Drift(Change):
     width: int | float = 0.2
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, KINDS)
+        check_choice("kind", self.kind, _KINDS)
         check_choice("what", self.what, _WHAT)
         for name, value in (("at", self.at), ("width", self.width)):
             if not _is_share(value):
@@ -158,7 +158,7 @@ class SeveralRight(Change):
 
     def __post_init__(self) -> None:
         check_integer("n_right", self.n_right, low=1)
-        check_choice("rule", self.rule, RULES)
+        check_choice("rule", self.rule, _RULES)
 
     def __str__(self) -> str:
         which = {"linear": "the highest of a random linear rule", "next": "the label and those that follow it"}

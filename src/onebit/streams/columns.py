@@ -236,7 +236,10 @@ def _feature(table: Table, j: int, numbers: _Numbers, reading: Reading) -> tuple
     if column.dtype == pl.String and j not in numbers.codes:
         _check_readable(table, j, counts, n_given, numbers.others[j], reading)
         if all(map(_DATE.match, counts)):
-            days_of = {cell: _days(table, j, cell) for cell in counts}
+            moments = {cell: moment_of(cell) for cell in counts}
+            for cell in (cell for cell, moment in moments.items() if moment is None):
+                raise ValueError(f"{table.at(cells.index(cell), j)}: is {cell!r}, which is no date")
+            days_of = {cell: date_numbers(moment)[0] for cell, moment in moments.items() if moment is not None}
             days = np.array([days_of.get(cell, np.nan) for cell in cells])
             return "dates, in days since 1970", "", TableColumn(name, "days", days)
     if len(counts) > (reading.max_words or _MOST_WORDS) or (
@@ -275,14 +278,6 @@ def _check_readable(table: Table, j: int, counts: Counter[str], n_given: int, n_
         )
 
 
-def _days(table: Table, j: int, cell: str) -> float:
-    moment = moment_of(cell)
-    if moment is None:
-        row = table.frame.to_series(j).to_list().index(cell)
-        raise ValueError(f"{table.at(row, j)}: is {cell!r}, which is no date")
-    return date_numbers(moment)[0]
-
-
 def _finite(table: Table, j: int, column: pl.Series) -> Floats:
     """Return a column of numbers, NaN where missing, or raise if one is not finite."""
     values: Floats = column.to_numpy().astype(np.float64)
@@ -310,22 +305,15 @@ def _labels(table: Table, target: int) -> Any:
     """
     column = table.frame.to_series(target)
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:
-        return _check_whole(table, target, column.to_numpy())
-    labels: list[str] = column.cast(pl.String).to_list()
-    different = set(labels)
-    if all(map(_WHOLE.fullmatch, different)):
-        if max(map(len, different)) < 21 and max(abs(int(label)) for label in different) < 2**63:
-            return np.array([int(label) for label in labels])
-    elif all(NUMBER.fullmatch(label) and "," not in label and not re.match(_CODE, label) for label in different):
-        numbers = {label: float(label) for label in different}
-        if len(set(numbers.values())) == len(different):
-            return _check_whole(table, target, np.array([numbers[label] for label in labels]))
-    # NumPy strings all take as much room as the longest one.
-    check_memory(4 * len(labels) * max(map(len, labels)))
-    return np.array(labels)
-
-
-def _check_whole(table: Table, target: int, values: Any) -> Any:
+        values = column.to_numpy()
+    else:
+        labels: list[str] = column.cast(pl.String).to_list()
+        numbers = _numbers_of_labels(set(labels))
+        if numbers is None:
+            # NumPy strings all take as much room as the longest one.
+            check_memory(4 * len(labels) * max(map(len, labels)))
+            return np.array(labels)
+        values = np.array([numbers[label] for label in labels])
     is_real = np.isfinite(values) & (values != np.trunc(values)) if values.dtype.kind == "f" else np.zeros(1)
     if is_real.any():
         row = int(is_real.argmax())
@@ -334,3 +322,14 @@ def _check_whole(table: Table, target: int, values: Any) -> Any:
             "name another label column with label (--label), or write classes instead of numbers"
         )
     return values
+
+
+def _numbers_of_labels(labels: set[str]) -> dict[str, Any] | None:
+    """Return the numbers that all labels are, if these tell them apart, or None."""
+    if all(map(_WHOLE.fullmatch, labels)):
+        is_small = max(map(len, labels)) < 21 and max(abs(int(label)) for label in labels) < 2**63
+        return {label: int(label) for label in labels} if is_small else None
+    if not all(NUMBER.fullmatch(label) and "," not in label and not re.match(_CODE, label) for label in labels):
+        return None
+    numbers = {label: float(label) for label in labels}
+    return numbers if len(set(numbers.values())) == len(labels) else None

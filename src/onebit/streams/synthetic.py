@@ -79,27 +79,13 @@ def syn_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.csr_ar
 
 
 def syn_non_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.csr_array, Integers]:
-    """Return SynNonSep: the rows of `syn_sep`, with 5 % of the labels replaced by another.
-
-    Parameters
-    ----------
-    rounds, seed : int
-        As for `syn_sep`.
-
-    Returns
-    -------
-    X, y : CSR array of shape (rounds, 400), array of shape (rounds,)
-        As for `syn_sep`.
+    """Return SynNonSep: as `syn_sep`, with 5 % of the labels replaced by another.
 
     Examples
     --------
     >>> (X, y), (same_X, right) = syn_non_sep(rounds=1000, seed=1), syn_sep(rounds=1000, seed=1)
     >>> (X != same_X).nnz, int((y != right).sum())
     (0, 43)
-
-    References
-    ----------
-    As for `syn_sep`.
     """
     X, y = syn_sep(rounds, seed)
     return LabelNoise(_WRONG_LABELS).applied(X, y, N_CLASSES, seed)
