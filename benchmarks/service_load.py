@@ -33,7 +33,7 @@ from rich.table import Table
 from onebit.decider.client import Client
 from onebit.decider.decider import Decider
 from onebit.decider.log import Batch, EventLog
-from onebit.decider.settings import new_settings
+from onebit.decider.settings import Settings
 from onebit.decider.tickets import Event, Ticket
 from onebit.reporting.text import grouped
 
@@ -87,7 +87,7 @@ class NoLog(EventLog):
 
 def open_without_log(_path: Path, classes: Any = None, learner: Any = None, **told: Any) -> Decider:
     """Return a decider that keeps nothing."""
-    settings = new_settings(classes, learner, **told)
+    settings = Settings.new(classes, learner, **told)
     return Decider(NoLog(settings.described() | {"began": time.time()}), (), time.time)
 
 

@@ -157,7 +157,7 @@ def test_deadlines(file: Place, silence: str) -> None:
 
 def test_deadlines_after_a_clock_that_was_a_year_ahead(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, seconds = Clock(), 50.0
-    monkeypatch.setattr("onebit.decider.recorder.time.monotonic", lambda: seconds)
+    monkeypatch.setattr("onebit.decider.settings.time.monotonic", lambda: seconds)
     with begun(file, deadline=10.0, clock=clock) as desk:
         clock.now += 3e7
         desk.guess(PROBLEM.X[0])
@@ -189,7 +189,7 @@ def test_a_corrected_answer_was_never_wrong(place: Place) -> None:
     """The learner is what it would be had the right answer come at once, with the guesses that were made."""
     with begun(place, onebit.Banditron()) as desk:
         tickets = play(desk, 10)
-        answers = [event.body["correct"] for event in desk._log.of_kind(Kind.FEEDBACK)]
+        answers = [event.body["correct"] for event in desk._log.find(kind=Kind.FEEDBACK)]
         desk.correct_answer(tickets[3], not answers[3])
         assert desk.verify()
         told = dict(zip((ticket.id for ticket in tickets), answers, strict=True)) | {tickets[3].id: not answers[3]}
@@ -394,7 +394,7 @@ def test_an_exploration_floor(file: Place) -> None:
         tickets = [ticket for start in range(0, 120, 40) for ticket in play(desk, 40, start)]
         chances = np.array([ticket.propensity for ticket in tickets])
         assert chances.min() == pytest.approx(0.1)
-        drawn = [event.body["label"] != event.body["wanted"] for event in desk._log.of_kind(Kind.GUESSED)]
+        drawn = [event.body["label"] != event.body["wanted"] for event in desk._log.find(kind=Kind.GUESSED)]
         assert 0.1 < np.mean(drawn) < 0.3, "two thirds of 0.3 are other labels"
         assert desk.verify()
 

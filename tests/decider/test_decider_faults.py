@@ -211,9 +211,9 @@ def test_a_correction_that_cannot_be_written_is_none(path: Path, monkeypatch: py
 
 def test_a_snapshot_that_cannot_be_written_is_nobodys_fault(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every answer was written: the call that came when a snapshot was due must not say that nothing happened."""
-    monkeypatch.setattr("onebit.decider.recorder._EVENTS_PER_SNAPSHOT", 5)
-    monkeypatch.setattr("onebit.decider.recorder._WORTH_A_SNAPSHOT", 1)
-    monkeypatch.setattr(SQLiteLog, "_add_rows", no_room)
+    monkeypatch.setattr("onebit.decider.state._EVENTS_PER_SNAPSHOT", 5)
+    monkeypatch.setattr("onebit.decider.state._WORTH_A_SNAPSHOT", 1)
+    monkeypatch.setattr(SQLiteLog, "_insert", no_room)
     with begun(path) as desk:
         play(desk, 10)
         with pytest.raises(LogWriteError, match="events are safe"):
@@ -364,8 +364,7 @@ def test_records_of_which_one_is_refused_leave_no_tickets(path: Path) -> None:
 
 
 def test_a_key_that_waits_in_a_long_line_is_known(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.decider.state.RECENT", 3)
-    monkeypatch.setattr("onebit.decider.recorder.RECENT", 3)
+    monkeypatch.setattr("onebit.decider.state._RECENT", 3)
     with begun(path) as desk:
         with desk.batch():
             tickets = [desk.guess({"x": 1.0}, key=f"k{i}") for i in (*range(6), 0)]

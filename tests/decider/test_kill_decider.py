@@ -27,8 +27,8 @@ def kill_and_check(folder: Path, kills: int, threads: int, durability: str = "fu
             process.send_signal(signal.SIGKILL)
     with Decider.open(log) as desk:
         assert desk.verify()
-        guesses = {event.ticket: desk.classes[event.body["label"]] for event in desk._log.of_kind(Kind.GUESSED)}
-        answers = [(event.ticket, event.body["correct"]) for event in desk._log.of_kind(Kind.FEEDBACK)]
+        guesses = {event.ticket: desk.classes[event.body["label"]] for event in desk._log.find(kind=Kind.GUESSED)}
+        answers = [(event.ticket, event.body["correct"]) for event in desk._log.find(kind=Kind.FEEDBACK)]
         assert len(dict(answers)) == len(answers), "an answer was counted twice"
         status = desk.status()
         assert (status.guesses, status.right + status.wrong) == (len(guesses), len(answers))

@@ -86,7 +86,7 @@ def test_an_owner_whose_session_ended_goes_on(server: Server, in_database: InDat
     with opened(in_database) as log:
         write(log, event(1), event(2, Kind.GUESSED, "t"))
         assert end_sessions(server) == 1
-        assert [each.seq for each in log.about_ticket("t")] == [2]
+        assert [each.seq for each in log.find(ticket="t")] == [2]
         assert end_sessions(server) == 1
         write(log, event(3))
     assert seqs(in_database) == [1, 2, 3]
@@ -96,7 +96,7 @@ def test_an_owner_whose_session_ended_goes_on(server: Server, in_database: InDat
 def test_a_commit_that_was_cut_off(
     server: Server, in_database: InDatabase, is_committed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    insert = PostgresLog._insert
+    insert = PostgresLog._append
     cuts: list[int] = []
 
     def cut_off(log: PostgresLog, connection: Any, lines: Any) -> int:
@@ -111,7 +111,7 @@ def test_a_commit_that_was_cut_off(
     with opened(in_database) as log:
         write(log, event(1))
         with monkeypatch.context() as patched:
-            patched.setattr(PostgresLog, "_insert", cut_off)
+            patched.setattr(PostgresLog, "_append", cut_off)
             write(log, event(2), event(3))
         assert cuts == [1]
         write(log, event(4))
@@ -122,7 +122,7 @@ def test_a_commit_that_was_cut_off(
 def test_a_commit_that_was_cut_off_when_another_took_over(
     server: Server, in_database: InDatabase, is_committed: bool, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    insert = PostgresLog._insert
+    insert = PostgresLog._append
     others: list[PostgresLog] = []
 
     def cut_off(log: PostgresLog, connection: Any, lines: Any) -> int:
@@ -138,7 +138,7 @@ def test_a_commit_that_was_cut_off_when_another_took_over(
     with opened(in_database) as log:
         write(log, event(1))
         with monkeypatch.context() as patched:
-            patched.setattr(PostgresLog, "_insert", cut_off)
+            patched.setattr(PostgresLog, "_append", cut_off)
             if is_committed:
                 write(log, event(2))
             else:
@@ -173,7 +173,7 @@ def test_a_commit_that_is_refused_at_its_last_try(
     with opened(in_database) as log:
         write(log, event(1))
         with monkeypatch.context() as patched:
-            patched.setattr(PostgresLog, "_insert", refused)
+            patched.setattr(PostgresLog, "_append", refused)
             with pytest.raises(LogWriteError, match="nothing of this happened"):
                 write(log, event(2))
     assert len(epochs) == 3
@@ -212,9 +212,9 @@ def test_the_database_refuses_what_a_former_owner_sends(server: Server, in_datab
         write(log, event(1))
         lines = [(2, 2.0, "opened", None, "{}", None, None, b"checksum")]
         log._epoch -= 1  # as if another had taken over
-        assert log._insert(connection, lines) == 0
+        assert log._append(connection, lines) == 0
         log._epoch += 1
-        assert log._insert(connection, [(3, *lines[0][1:])]) == 0, "an event between is missing"
+        assert log._append(connection, [(3, *lines[0][1:])]) == 0, "an event between is missing"
         log._epoch -= 1
         with pytest.raises(LogWriteError, match="snapshot cannot be written"):
             log.save_snapshot(Snapshot(1, b""))
@@ -313,7 +313,7 @@ def test_a_database_that_is_gone_for_a_while(server: Server, in_database: InData
 def test_who_is_closed_stays_closed(in_database: InDatabase, impatient: None) -> None:
     with opened(in_database) as log:
         write(log, event(1))
-    for late in (log.about, log._regain, lambda: log._find("seq", "snapshots", "FALSE")):
+    for late in (log.about, log._regain, lambda: log._select("seq", "snapshots", "FALSE")):
         with pytest.raises(LogError, match="is closed"):
             late()
     PostgresLog(*in_database).close()

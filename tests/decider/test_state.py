@@ -32,7 +32,7 @@ def play(desk: Decider, n: int) -> None:
 def n_parts(desk: Decider) -> list[int]:
     """Return how many parts each snapshot has."""
     log: Any = desk._log
-    return [n for (n,) in log._find("count(*)", "snapshots", "TRUE GROUP BY seq ORDER BY seq")]
+    return [n for (n,) in log._select("count(*)", "snapshots", "TRUE GROUP BY seq ORDER BY seq")]
 
 
 def test_a_large_snapshot_is_kept_in_parts(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_a_large_snapshot_is_kept_in_parts(place: Place, monkeypatch: pytest.Mon
         assert desk.verify()
         log: Any = desk._log
         with log._transaction():  # the last part of the last one is lost
-            log._delete_rows("snapshots", "seq = ? AND part = ?", [(last, n_parts(desk)[1] - 1)])
+            log._delete("snapshots", "seq = ? AND part = ?", [(last, n_parts(desk)[1] - 1)])
     with place.open() as desk:
         assert desk._state.restored == last - 4
         assert desk.verify()
@@ -82,7 +82,7 @@ def test_erasing_loads_no_snapshot(place: Place, monkeypatch: pytest.MonkeyPatch
 
 def test_a_snapshot_that_cannot_be_made_is_nobodys_fault(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """As one that no memory can hold: whoever happened to call is answered."""
-    monkeypatch.setattr("onebit.decider.recorder._EVENTS_PER_SNAPSHOT", 5)
+    monkeypatch.setattr("onebit.decider.state._EVENTS_PER_SNAPSHOT", 5)
 
     def too_large(*_: Any) -> None:
         raise OverflowError("BLOB longer than INT_MAX bytes")
@@ -99,7 +99,7 @@ def test_a_snapshot_beyond_what_a_database_takes_at_once(tmp_path: Any) -> None:
     size = (1 << 31) + 5
     log = SQLiteLog(tmp_path / "desk.onebit", {"began": 0.0})
     log.save_snapshot(Snapshot(1, b"\1" * size))
-    assert log._find("max(part), sum(length(content))", "snapshots") == [(32, size)]
+    assert log._select("max(part), sum(length(content))", "snapshots") == [(32, size)]
     snapshot = next(log.snapshots())
     assert len(snapshot.content) == size
     log.close()

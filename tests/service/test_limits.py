@@ -11,7 +11,7 @@ pytest.importorskip("starlette")
 
 import onebit
 from live_places import Place
-from onebit.decider import calls, log, recorder
+from onebit.decider import calls, log, state
 from onebit.decider.tickets import indices_of
 from served import DESK, Served
 
@@ -156,11 +156,11 @@ def test_a_snapshot_is_due_after_so_many_bytes_too(place: Place, monkeypatch: py
         desk.guess({"subject": LONG})
     with place.open() as desk:
         assert not n_snapshots(), "that is replayed in no time"
-        monkeypatch.setattr(recorder, "_BYTES_WORTH_A_SNAPSHOT", 150_000)
+        monkeypatch.setattr(state, "_BYTES_WORTH_A_SNAPSHOT", 150_000)
         desk.guess({"subject": LONG})  # with the one that was there before
     with place.open() as desk:
         assert n_snapshots() == 1
-        monkeypatch.setattr(recorder, "_BYTES_PER_SNAPSHOT", 150_000)
+        monkeypatch.setattr(state, "_BYTES_PER_SNAPSHOT", 150_000)
         desk.guess({"subject": LONG})
         desk.guess({"subject": LONG})
         assert n_snapshots() == 1

@@ -9,8 +9,7 @@ import pytest
 pytest.importorskip("starlette")
 
 import onebit
-from onebit.decider.decider import Decider
-from onebit.decider.queries import BASE_BYTES
+from onebit.decider.decider import BASE_BYTES, Decider
 from onebit.machine_memory import Budget, MemoryBudgetError, claim_memory
 from served import Reply, Served
 

@@ -136,7 +136,7 @@ def test_a_service_that_compiles_stops_at_once(tmp_path: Path, compiler: threadi
     waiting.join()
     assert replies == [503], "what was in line is refused"
     assert desk.decider is not None
-    assert desk.decider._recorder._is_closed
+    assert desk.decider._is_closed
     assert desks.has_left_threads
     compiler.set()
     wait_until(lambda: not desks.has_left_threads)

@@ -35,12 +35,11 @@ _INSTRUCTIONS = (
 
 
 class Verb(NamedTuple):
-    """A tool."""
+    """A tool: its request, whose fields are its arguments, and hints for the host."""
 
-    description: str
     request: type[msgspec.Struct]
-    """The request; its fields are the tool's arguments."""
     hints: dict[str, bool]
+    description: str
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the arguments."""
@@ -53,58 +52,57 @@ _READS = {"read_only_hint": True, "open_world_hint": False}
 _ONCE = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True, "open_world_hint": False}
 _EVERY_TIME = _ONCE | {"idempotent_hint": False}
 
-VERBS = {
+VERBS = {  # tools by name
     "guess": Verb(
+        calls.Guess,
+        _EVERY_TIME,
         "Ask which label to pick for a record, before you act. Returns id, label, propensity (the chance with which "
         "it was drawn, not how sure it is) and time. Do what the label says, then tell how it went, with the id. "
         'Example: {"record": {"task": "sum up a contract", "pages": 12, "language": "de"}, "key": "task-17"}',
-        calls.Guess,
-        _EVERY_TIME,
     ),
     "tell": Verb(
+        calls.Tell,
+        _ONCE,
         "Say whether the label of a guess was right, now or days later. Returns news: false if that was known already; "
         "saying it again does no harm. If the opposite was told before by mistake, use correct. "
         'Example: {"id": "5-9f86d081884c7d65", "correct": true}',
-        calls.Tell,
-        _ONCE,
     ),
     "correct": Verb(
-        "Say that an answer given before was a mistake, and what it should have been; for a ticket without an answer "
-        'use tell. Example: {"id": "5-9f86d081884c7d65", "correct": false}',
         calls.Correct,
         _ONCE,
+        "Say that an answer given before was a mistake, and what it should have been; for a ticket without an answer "
+        'use tell. Example: {"id": "5-9f86d081884c7d65", "correct": false}',
     ),
     "withdraw": Verb(
-        "Say that an answer given before was a mistake, and that the right one is not known. "
-        'Example: {"id": "5-9f86d081884c7d65"}',
         calls.Withdraw,
         _ONCE,
+        "Say that an answer given before was a mistake, and that the right one is not known. "
+        'Example: {"id": "5-9f86d081884c7d65"}',
     ),
     "shadow": Verb(
+        calls.Shadow,
+        _EVERY_TIME,
         "Teach it with a decision that you made yourself, without guess: what you picked, and whether that was right "
         "(null if it is not known). Returns the label it would have picked. "
         'Example: {"record": {"task": "translate", "pages": 2}, "label": "small-model", "correct": true, "key": "t-8"}',
-        calls.Shadow,
-        _EVERY_TIME,
     ),
     "add_class": Verb(
-        "Add a label that may be picked from now on. Labels cannot be removed; leave one out with among. Returns all "
-        'labels. Example: {"label": "web-search"}',
         calls.AddClass,
         _EVERY_TIME,
+        "Add a label that may be picked from now on. Labels cannot be removed; leave one out with among. Returns all "
+        'labels. Example: {"label": "web-search"}',
     ),
     "status": Verb(
-        "Return the labels there are, and how many guesses were right, wrong, and still wait for an answer.",
         calls.Status,
         _READS,
+        "Return the labels there are, and how many guesses were right, wrong, and still wait for an answer.",
     ),
     "report": Verb(
-        "Return how well it does: mistakes with 95 % intervals, by label and recently, and alarms with a likely cause.",
         calls.Report,
         _READS,
+        "Return how well it does: mistakes with 95 % intervals, by label and recently, and alarms with a likely cause.",
     ),
 }
-"""Tools by name."""
 
 
 def answer(decider: AnyDecider, name: str, arguments: Any) -> Any:
@@ -206,43 +204,32 @@ class _Readable:
     def __init__(self, incoming: Any, outgoing: Any) -> None:
         self._incoming, self._outgoing = incoming, outgoing
 
-    @property
-    def last_context(self) -> Any:
-        return self._incoming.last_context
-
-    async def receive(self) -> Any:
-        import mcp_types as types
-        from mcp.shared.message import SessionMessage
-
-        while isinstance(item := await self._incoming.receive(), Exception):
-            fault = item.errors()[0] if hasattr(item, "errors") else {"msg": str(item), "input": ""}
-            asked = fault["input"]
-            if isinstance(asked, str) and not asked.strip():
-                continue  # an empty line
-            error = types.ErrorData(code=types.PARSE_ERROR, message=_UNREADABLE.format(fault["msg"]))
-            reply = types.JSONRPCError(jsonrpc="2.0", id=request_id(asked), error=error)
-            await self._outgoing.send(SessionMessage(reply))
-        return item
-
-    async def aclose(self) -> None:
-        await self._incoming.aclose()
-
-    def __aiter__(self) -> "_Readable":
-        return self
-
-    async def __anext__(self) -> Any:
-        import anyio
-
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._incoming, name)
 
     async def __aenter__(self) -> "_Readable":
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        await self.aclose()
+        await self._incoming.aclose()
+
+    def __aiter__(self) -> Any:
+        return self._readable()
+
+    async def _readable(self) -> Any:
+        import mcp_types as types
+        from mcp.shared.message import SessionMessage
+
+        async for item in self._incoming:
+            if not isinstance(item, Exception):
+                yield item
+                continue
+            fault = item.errors()[0] if hasattr(item, "errors") else {"msg": str(item), "input": ""}
+            asked = fault["input"]
+            if not isinstance(asked, str) or asked.strip():  # not an empty line
+                error = types.ErrorData(code=types.PARSE_ERROR, message=_UNREADABLE.format(fault["msg"]))
+                reply = types.JSONRPCError(jsonrpc="2.0", id=request_id(asked), error=error)
+                await self._outgoing.send(SessionMessage(reply))
 
 
 def request_id(message: Any) -> str | int | None:

@@ -41,7 +41,7 @@ def read_json(body: bytes) -> Any:
     """Parse a JSON body, or raise ValueError."""
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return msgspec.json.decode(body)
-    try:  # all errors of the body become ValueError
+    try:
         value = parse(body.decode())
         if b"\\ud" in body or b"\\uD" in body:
             json.dumps(value, ensure_ascii=False).encode()  # lone surrogates cannot be stored
@@ -90,47 +90,36 @@ def _explained(kind: type[Struct], value: Any, strict: bool) -> str:
 
 _A_LABEL = "a text of 1 to 200 letters or a whole number below 2^53"  # larger ones are not exact in all JSON parsers
 _Label = Annotated[str, Meta(min_length=1, max_length=200)] | Annotated[int, Meta(gt=-(2**53), lt=2**53)]
-# Fields of any type are checked by the decider itself.
+
+
+def _shown(description: str | None, kind: str | list[str], **more: Any) -> Meta:
+    """Return what the schema says of a field of any type, which the decider itself checks."""
+    return Meta(description=description, extra_json_schema={"type": kind, **more})
+
+
 _Record = Annotated[
     Any,
-    Meta(
-        description="an object with named values (numbers, truth values, words, texts, lists of words), or a list of "
-        "numbers; use the same names every time, though some may be missing",
-        extra_json_schema={"type": ["object", "array"]},
+    _shown(
+        "an object with named values (numbers, truth values, words, texts, lists of words), or a list of numbers; use "
+        "the same names every time, though some may be missing",
+        ["object", "array"],
     ),
 ]
-_Id = Annotated[Any, Meta(description="the id that guess returned", extra_json_schema={"type": "string"})]
 _Key = Annotated[
     Any,
-    Meta(
-        description="a name of this request, of at most 200 letters, such as the id of the task, so that asking again "
-        "after a lost reply counts once: the same key gets the first answer again",
-        extra_json_schema={"type": ["string", "null"]},
+    _shown(
+        "a name of this request, of at most 200 letters, such as the id of the task, so that asking again after a lost "
+        "reply counts once: the same key gets the first answer again",
+        ["string", "null"],
     ),
 ]
-_Correct = Annotated[Any, Meta(description="whether the label was right", extra_json_schema={"type": "boolean"})]
-_Deadline = Annotated[
-    Any,
-    Meta(
-        description="seconds until a ticket is closed without an answer",
-        extra_json_schema={"type": ["number", "null"]},
-    ),
-]
-_Silence = Annotated[
-    Any,
-    Meta(
-        description="what a ticket closed without an answer means",
-        extra_json_schema={"type": "string", "enum": ["nothing", "wrong"]},
-    ),
-]
-_Floor = Annotated[
-    Any,
-    Meta(
-        description="the share of guesses drawn uniformly, from 0 to 1",
-        extra_json_schema={"type": "number"},
-    ),
-]
-_Count = Annotated[Any, Meta(extra_json_schema={"type": "integer"})]
+_Id = Annotated[Any, _shown("the id that guess returned", "string")]
+_Correct = Annotated[Any, _shown("whether the label was right", "boolean")]
+_CorrectOrNull = Annotated[Any, _shown("whether that was right; null if it is not known", ["boolean", "null"])]
+_Deadline = Annotated[Any, _shown("seconds until a ticket is closed without an answer", ["number", "null"])]
+_Silence = Annotated[Any, _shown("what a ticket closed without an answer means", "string", enum=["nothing", "wrong"])]
+_Floor = Annotated[Any, _shown("the share of guesses drawn uniformly, from 0 to 1", "number")]
+_Count = Annotated[Any, _shown(None, "integer")]
 
 
 # Requests.
@@ -196,13 +185,7 @@ class Shadow(_Request):
 
     record: _Record
     label: Annotated[_Label, Meta(description=f"the label that you picked, {_A_LABEL}")]
-    correct: Annotated[
-        Any,
-        Meta(
-            description="whether that was right; null if it is not known",
-            extra_json_schema={"type": ["boolean", "null"]},
-        ),
-    ]
+    correct: _CorrectOrNull
     propensity: Annotated[
         Annotated[float, Meta(gt=0.0, le=1.0)] | None,
         Meta(description="above 0 and at most 1, the chance of a label that you drew"),
@@ -228,13 +211,15 @@ class AddClass(_Request):
         return {"classes": decider.classes}
 
 
-class Change(_Request):
-    """Change settings."""
-
+class _Changeable(_Request, kw_only=True):
     deadline: _Deadline = UNSET
     silence: _Silence = UNSET
     exploration_floor: _Floor = UNSET
     max_open: _Count = UNSET
+
+
+class Change(_Changeable):
+    """Change settings."""
 
     def __call__(self, decider: Decider) -> dict[str, Any]:
         """Make the call."""
@@ -242,7 +227,7 @@ class Change(_Request):
         return decider.settings.changeable()
 
 
-class NewDecider(_Request):
+class NewDecider(_Changeable, kw_only=True):
     """Settings of a new decider."""
 
     classes: Annotated[int | list[_Label], Meta(description=f"a count or a list of labels, each {_A_LABEL}")]
@@ -250,10 +235,6 @@ class NewDecider(_Request):
         str | None, Meta(description="one of onebit's own, such as BanditSVM or Banditron:exploration=0.02")
     ] = None
     kinds: Annotated[dict[str, str] | None, Meta(description="an object of columns and their kinds")] = None
-    deadline: _Deadline = UNSET
-    silence: _Silence = UNSET
-    exploration_floor: _Floor = UNSET
-    max_open: _Count = UNSET
     seed: _Count = UNSET
 
     def arguments(self) -> dict[str, Any]:
@@ -304,13 +285,12 @@ def own_learner(text: str, seed: int = 0) -> Learner:
         ...
     ValueError: learner must be one of onebit's own, such as BanditSVM or Banditron:exploration=0.02; got 'os:system'
     """
-    known = {cls.__name__ for cls in all_learners()}
+    name, _, settings = text.partition(":")
+    if name not in {cls.__name__ for cls in all_learners()}:
+        own = "one of onebit's own, such as BanditSVM or Banditron:exploration=0.02"
+        raise ValueError(f"learner must be {own}; got {text!r:.80}")
     kernels = {written.partition(":")[0] for written in kernel_names()} | {"none", "auto"}
-    if text.partition(":")[0] not in known:
-        raise ValueError(
-            f"learner must be one of onebit's own, such as BanditSVM or Banditron:exploration=0.02; got {text!r:.80}"
-        )
-    for part in text.partition(":")[2].split(","):
+    for part in settings.split(","):
         setting, _, value = part.partition("=")
         if setting.strip() == "kernel" and value.strip().partition(":")[0].lower() not in kernels:
             raise ValueError(f"kernel must be one of {', '.join(sorted(kernels))}; got {value.strip()!r:.80}")
@@ -381,27 +361,22 @@ def plain(value: Any) -> Any:
     return [plain(each) for each in value] if isinstance(value, list) else value
 
 
-def event_result(event: Event, classes: list[Any]) -> dict[str, Any]:
-    """Return an event as JSON, with labels by name and without data for replays."""
-    body = {name: value for name, value in event.body.items() if name != "additions"}
-    for name in ("label", "wanted", "would"):
-        if type(body.get(name)) is int and event.kind != Kind.CLASS_ADDED:
-            body[name] = classes[body[name]]
-    if body.get("among") is not None:
-        body["among"] = [classes[i] for i in body["among"]]
-    about = {"seq": event.seq, "time": event.time, "kind": str(event.kind), "ticket": event.ticket, "key": event.key}
-    return about | {"body": body}
-
-
 def page_of_events(events: Iterable[Event], classes: list[Any], after: int) -> EventsResult:
-    """Return events as a page, limited in size but with at least one."""
-    written: list[msgspec.Raw] = []
+    """Return events as a page, limited in size but with at least one: with labels by name, without data for replays."""
+    page: list[msgspec.Raw] = []
     n_bytes = 0
     for event in events:
-        text = to_json(event_result(event, classes))  # one at a time, to save memory
+        body = {name: value for name, value in event.body.items() if name != "additions"}
+        for name in ("label", "wanted", "would"):
+            if type(body.get(name)) is int and event.kind != Kind.CLASS_ADDED:
+                body[name] = classes[body[name]]
+        if body.get("among") is not None:
+            body["among"] = [classes[i] for i in body["among"]]
+        about = {name: getattr(event, name) for name in ("seq", "time", "kind", "ticket", "key")}
+        text = to_json(about | {"body": body})  # one at a time, to save memory
         n_bytes += len(text)
-        if written and n_bytes > MOST_BYTES_A_PAGE:
+        if page and n_bytes > MOST_BYTES_A_PAGE:
             break
-        written.append(msgspec.Raw(text))
+        page.append(msgspec.Raw(text))
         after = event.seq
-    return {"events": written, "next": after}
+    return {"events": page, "next": after}

@@ -1,8 +1,7 @@
 """HTTP client of ``onebit serve``.
 
-It depends only on the standard library: ``http.client`` with connections kept open. Requests are retried if their
-outcome is unknown. This is safe: guesses and shadows have an idempotency key, and repeated feedback has no effect.
-Adding a class is not retried.
+Connections are kept open. Requests are retried if their outcome is unknown, which is safe: guesses and shadows have an
+idempotency key, and repeated feedback has no effect. Adding a class is not retried.
 """
 
 import json
@@ -53,7 +52,7 @@ class Client:
     token : str, optional
         The token printed by ``onebit tokens add``.
     timeout : float
-        Seconds to wait for each response. The first guess of a decider may take a minute, while its learner is
+        Seconds to wait for each response: the first guess of a decider may take a minute, while its learner is
         compiled. The timeout for connecting is 10 seconds.
     retries : int
         Maximum number of retries of a request.
@@ -131,8 +130,11 @@ class Client:
                 status, reply, retry_after = self._once(method, path, content, is_reusing=again)
             except (OSError, HTTPException) as error:
                 is_safe = again or isinstance(error, ConnectionRefusedError)  # which certainly did not arrive
+                if (is_last or not is_safe) and isinstance(error, TimeoutError):
+                    late = f"{self!r} does not answer in time; is it busy? Give a longer timeout"
+                    raise TimeoutError(late) from error
                 if is_last or not is_safe:
-                    raise self._unreachable(error) from error
+                    raise ConnectionError(f"{self!r} cannot be reached ({error}); is it running there?") from error
             else:
                 if status < 400:
                     return reply
@@ -147,7 +149,12 @@ class Client:
         headers = {} if body is None else {"Content-Type": "application/json"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
-        connection = self._connection(is_reusing)
+        with self._lock:
+            connection = self._idle.pop() if is_reusing and self._idle else None
+        if connection is None:
+            kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
+            seconds = min(self._timeout, _CONNECT_SECONDS)
+            connection = kind(str(self._parts.hostname), self._parts.port, timeout=seconds)
         try:
             if connection.sock is None:
                 connection.connect()
@@ -168,19 +175,6 @@ class Client:
             reply = json.loads(content) if content else None
         wait = response.getheader("Retry-After", "0")
         return response.status, reply, float(wait) if wait.isdigit() else 0.0
-
-    def _connection(self, is_reusing: bool) -> HTTPConnection:
-        with self._lock:
-            if is_reusing and self._idle:
-                return self._idle.pop()
-        kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
-        seconds = min(self._timeout, _CONNECT_SECONDS)
-        return kind(str(self._parts.hostname), self._parts.port, timeout=seconds)
-
-    def _unreachable(self, error: Exception) -> OSError:
-        if isinstance(error, TimeoutError):
-            return TimeoutError(f"{self!r} does not answer in time; is it busy? Give a longer timeout")
-        return ConnectionError(f"{self!r} cannot be reached ({error}); is it running there?")
 
     def close(self) -> None:
         """Close idle connections; later requests open new ones."""
@@ -218,26 +212,18 @@ class RemoteDecider:
 
     def guess_many(self, records: Iterable[Any], among: Any = None) -> list[Ticket]:
         """Guess a label for each record, up to 1 000 in a request."""
-        items = [_guess_item(record, among, None) for record in records]
-        return [_ticket_of(each) for each in self._in_lists("guess", items)]
+        return [_ticket_of(each) for each in self._post_all("guess", [_guess_item(x, among, None) for x in records])]
 
     def tell_many(self, answers: "Iterable[tuple[str | Ticket, bool]]") -> list[bool]:
         """Record feedback for many guesses, given as (ticket, correct) pairs."""
-        items = [_answer_item(ticket, correct) for ticket, correct in answers]
-        return [bool(each["news"]) for each in self._in_lists("tell", items)]
+        return [bool(each["news"]) for each in self._post_all("tell", [_answer_item(*answer) for answer in answers])]
 
     def shadow(
-        self,
-        record: Any,
-        label: Any,
-        correct: bool | None,
-        *,
-        propensity: float | None = None,
-        key: str | None = None,
+        self, record: Any, label: Any, correct: bool | None, *, propensity: float | None = None, key: str | None = None
     ) -> Shadow:
         """Send a decision of the application; return what the decider would have guessed."""
-        item = {"record": record_to_json(record), "label": label, "correct": correct, "propensity": propensity}
-        reply = self._post("shadow", item | {"key": _key(key)})
+        item = _guess_item(record, None, key) | {"label": label, "correct": correct, "propensity": propensity}
+        reply = self._post("shadow", item)
         return Shadow(reply["label"], reply["agrees"])
 
     def add_class(self, label: Any) -> None:
@@ -254,7 +240,7 @@ class RemoteDecider:
 
     def withdraw(self, ticket: "str | Ticket") -> None:
         """Withdraw feedback that was mistaken."""
-        self._post("withdraw", {"id": _id_of(ticket)})
+        self._post("withdraw", {"id": _answer_item(ticket, None)["id"]})
 
     @property
     def classes(self) -> list[Any]:
@@ -278,32 +264,24 @@ class RemoteDecider:
     def _post(self, verb: str, body: Any, *, again: bool = True) -> Any:
         return self._client.ask("POST", f"{self.path}/{verb}", body, again=again)
 
-    def _in_lists(self, verb: str, items: list[Any]) -> list[Any]:
-        answers: list[Any] = []
+    def _post_all(self, verb: str, items: list[Any]) -> list[Any]:
+        replies: list[Any] = []
         for start in range(0, len(items), MOST_AT_ONCE):
-            answers += self._post(verb, items[start : start + MOST_AT_ONCE])
-        for answer in answers:
-            if "error" in answer:
-                raise error_of(answer, answer["status"])
-        return answers
+            replies += self._post(verb, items[start : start + MOST_AT_ONCE])
+        for reply in replies:
+            if "error" in reply:
+                raise error_of(reply, reply["status"])
+        return replies
 
 
 def _guess_item(record: Any, among: Any, key: str | None) -> dict[str, Any]:
-    item = {"record": record_to_json(record), "key": _key(key)}
+    item = {"record": record_to_json(record), "key": secrets.token_hex(16) if key is None else key}
     return item if among is None else item | {"among": list(among)}
 
 
 def _answer_item(ticket: "str | Ticket", correct: Any) -> dict[str, Any]:
     value = bool(correct) if type(correct).__name__ == "bool_" else correct  # NumPy's bool
-    return {"id": _id_of(ticket), "correct": value}
-
-
-def _key(key: str | None) -> str:
-    return secrets.token_hex(16) if key is None else key
-
-
-def _id_of(ticket: "str | Ticket") -> str:
-    return ticket.id if isinstance(ticket, Ticket) else ticket
+    return {"id": ticket.id if isinstance(ticket, Ticket) else ticket, "correct": value}
 
 
 def _ticket_of(reply: Any) -> Ticket:

@@ -5,32 +5,37 @@ are written to the event log before the call returns, and the state can be rebui
 """
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from onebit.decider import queries
 from onebit.decider.log import Batch, EventLog
-from onebit.decider.recorder import Recorder, check_feedback, id_of
 from onebit.decider.replay import replay, verify
-from onebit.decider.settings import (
-    CHANGEABLE,
-    Settings,
-    check_same,
-    check_time,
-    new_settings,
-    open_log,
-    settings_of,
+from onebit.decider.settings import CHANGEABLE, Clock, Settings, open_log
+from onebit.decider.state import Recorder, State
+from onebit.decider.tickets import (
+    Event,
+    Kind,
+    LogError,
+    Moment,
+    Shadow,
+    Status,
+    Ticket,
+    check_feedback,
+    id_of,
+    index_of,
 )
-from onebit.decider.state import State
-from onebit.decider.tickets import Event, Kind, LogError, Moment, Shadow, Status, Ticket
 from onebit.inputs import brief, check_choice, check_number, check_switch
 from onebit.learners import Learner
+from onebit.learners.tickets import TICKET_BYTES
 
-_P = ParamSpec("_P")
+BASE_BYTES = 8 << 20  # memory of an open decider without learner and tickets: log cache, thread, encoder
+CLASS_BYTES = 1_000  # memory of one class
 _Result = TypeVar("_Result")
 
 
@@ -55,9 +60,9 @@ class Decider:
     def __init__(self, log: EventLog, trusted: Any, clock: Callable[[], float]) -> None:
         about = log.about()
         self._log, self._began, self._trusted = log, about["began"], trusted
-        self._settings = settings_of(about, trusted)
-        self._recorder = Recorder(log, partial(replay, log, self._settings, trusted), clock)
-        self._lock, self._pid = self._recorder.lock, os.getpid()
+        self._settings = Settings.of(about, trusted)
+        self._lock, self._pid, self._is_closed = threading.RLock(), os.getpid(), False
+        self._recorder = Recorder(log, partial(replay, log, self._settings, trusted), Clock(clock))
 
     @classmethod
     def open(
@@ -85,13 +90,12 @@ class Decider:
         Parameters
         ----------
         path : str or path-like
-            A SQLite file, readable by its owner only; a small file beside it holds the number of the last acknowledged
-            event, and three more files exist while it is open. Or the URL of a PostgreSQL database, which can hold
-            many deciders: ``"postgresql://user@host/database"``.
+            A SQLite file, or the URL of a PostgreSQL database, which can hold many deciders:
+            ``"postgresql://user@host/database"``.
         classes : int or list
-            The labels. Required for a new decider. On reopening, optional; must match the initial or the current ones.
+            The labels. Required for a new decider. On reopening they must match the initial or the current ones.
         learner : Learner
-            The learner, `BanditSVM` by default. On reopening, optional; must be the same.
+            The learner, `BanditSVM` by default. On reopening it must be the same.
         name : str
             Name of the decider in the database.
         kinds : dict
@@ -110,8 +114,7 @@ class Decider:
             Maximum number of open tickets; beyond it the oldest is closed, as at its deadline.
         wrong_at_most : float
             In (0, 1): the share of wrong decisions among those that are not asked about. Where the learner is not sure
-            enough, ``ticket.ask`` is True: a person decides, and `label` teaches it. What is guaranteed is in
-            docs/theory/asking.md.
+            enough, ``ticket.ask`` is True: a person decides, and `label` teaches it. See docs/theory/asking.md.
         ask_at_most : float
             In (0, 1): the share of guesses that may be asked about, where a label helps most. Give one of the two.
         seed : int
@@ -137,33 +140,37 @@ class Decider:
         options = {"kinds": kinds, "deadline": deadline, "silence": silence, "seed": seed}
         options |= {"exploration_floor": exploration_floor, "max_open": max_open}
         options |= {"wrong_at_most": wrong_at_most, "ask_at_most": ask_at_most}
-        about, now = None, check_time(clock())
+        about, now = None, Clock(clock).now()
         if classes is not None:
-            about = new_settings(classes, learner, **options).described() | {"began": now}
+            about = Settings.new(classes, learner, **options).described() | {"began": now}
         is_durable = check_choice("durability", durability, ("full", "batch")) == "full"
         log = open_log(path, name, about, accept_loss=check_switch("accept_loss", accept_loss))
         try:
             decider = cls(log, trusted, clock)
             given, state = options | {"classes": classes, "learner": learner}, decider._state
-            check_same(log.path, state.settings, given, trusted, state.classes)
-            decider._begin(is_durable)
+            state.settings.check_same(log.path, given, state.classes, trusted)
+            # Versions and platform may influence guesses.
+            found = queries.surroundings() | ({} if log.lost is None else {"lost": log.lost})
+            decider._write(decider._recorder.record, Kind.OPENED, None, found)
+            if not is_durable:
+                log.write_in_background()
             return decider
         except BaseException:
             log.close()
             raise
 
-    def _begin(self, is_durable: bool) -> None:
-        """Record that the decider was opened, with versions and platform, which may influence guesses."""
-        lost = {} if self.lost is None else {"lost": self.lost}
-        self._write(self._recorder.record, Kind.OPENED, None, queries.surroundings() | lost)
-        if not is_durable:
-            self._log.write_in_background()
-
     def close(self) -> None:
         """Close the log, after writing a snapshot if a replay would be long."""
-        if os.getpid() == self._pid:  # a fork must touch neither the log nor the lock
-            with self._lock:
-                self._recorder.close()
+        if os.getpid() != self._pid:  # a fork must touch neither the log nor the lock
+            return
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            try:
+                self._recorder.finish()
+            finally:
+                self._log.close()
 
     def __enter__(self) -> Self:
         return self
@@ -174,8 +181,7 @@ class Decider:
     def batch(self) -> AbstractContextManager[list[Batch]]:
         """Return a context in which this thread's calls share one wait for the disk, at the end of the block.
 
-        It yields the batches in which the events are written; their `error` is set after the block. `LogWriteError` is
-        raised at the end if a batch could not be written.
+        It yields the batches in which the events are written; at its end `LogWriteError` is raised if one was not.
         """
         return self._log.batch()
 
@@ -198,26 +204,34 @@ class Decider:
     def _state(self) -> State:
         return self._recorder.state
 
-    # All calls go through one of these two.
+    # All calls go through one of these two. The lock is taken by a plain ``with``: in a custom context manager Ctrl-C
+    # could leave it locked.
 
     def _read(self, look: Callable[[State], _Result]) -> _Result:
         """Return what a function finds in the state, after checking that this process still owns the log."""
-        self._check_process()
+        self._check_usable()
         with self._lock:
-            self._recorder.make_ready(check_owned=True)
-            return look(self._recorder.state)
+            self._check_usable()
+            self._log.check_owned()
+            self._recorder.make_ready()
+            return look(self._state)
 
-    def _write(self, operation: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> _Result:
+    def _write(self, operation: Callable[..., _Result], *args: Any) -> _Result:
         """Return the result of an operation that records events, once they are on disk."""
-        self._check_process()
+        self._check_usable()
         with self._lock:
-            result, batch = self._recorder.run(operation, *args, **kwargs)
+            self._check_usable()
+            self._recorder.make_ready()
+            result, batch = operation(*args), self._log.latest
         self._log.settle(batch)
         return result
 
-    def _check_process(self) -> None:
-        if os.getpid() != self._pid:  # before the lock is taken, whose holder may not exist in the fork
+    def _check_usable(self) -> None:
+        """Raise ValueError in a fork, before the lock is taken, whose holder may not exist there; and after `close`."""
+        if os.getpid() != self._pid:
             raise ValueError("the decider belongs to the process that opened it, of which this is a fork")
+        if self._is_closed:
+            raise ValueError("the decider is closed; open it again: Decider.open(path)")
 
     # Guess and tell.
 
@@ -236,50 +250,19 @@ class Decider:
         return self._write(self._recorder.guess, record, among, key)
 
     def tell(self, ticket: "str | Ticket", correct: bool) -> bool:
-        """Record whether a guess was right; possible at any later time, from any process.
+        """Record whether a guess was right; possible at any later time, from any process. Return whether it is new.
 
-        Repeating the same feedback has no effect, so it can be resent safely.
-
-        Parameters
-        ----------
-        ticket : str or Ticket
-            A ticket, or its id.
-        correct : bool
-            Whether the guessed label was right.
-
-        Returns
-        -------
-        bool
-            Whether the feedback is new.
-
-        Raises
-        ------
-        ValueError
-            If the ticket is unknown or closed, or has the opposite feedback; use `correct_answer` to change that.
+        Repeating the same feedback has no effect, so it can be resent safely. ValueError is raised if the ticket, given
+        by itself or its id, is unknown or closed, or has other feedback; use `correct_answer` to change that.
         """
-        return self._write(self._recorder.tell, ticket, correct)
+        return self._write(self._recorder.answer, ticket, check_feedback(correct))
 
     def label(self, ticket: "str | Ticket", label: Any) -> bool:
-        """Record the right label of a guess, which was asked about or not; it teaches more than `tell`.
+        """Record the right label of a guess, which was asked about or not; it teaches more than `tell`, and is as safe.
 
-        Parameters
-        ----------
-        ticket : str or Ticket
-            A ticket, or its id.
-        label : object
-            The right label, one of the classes.
-
-        Returns
-        -------
-        bool
-            Whether the feedback is new.
-
-        Raises
-        ------
-        ValueError
-            If the ticket is unknown or closed, or has other feedback; use `correct_answer` to change that.
+        Return whether the feedback is new.
         """
-        return self._write(self._recorder.label, ticket, label)
+        return self._write(lambda: self._recorder.answer(ticket, None, self._index_of(label)))
 
     def guess_many(self, records: Iterable[Any], among: Any = None) -> list[Ticket]:
         """Guess a label for each record, with one write to disk.
@@ -290,7 +273,11 @@ class Decider:
 
     def tell_many(self, answers: "Iterable[tuple[str | Ticket, bool]]") -> list[bool]:
         """Record feedback for many guesses, given as (ticket, correct) pairs, with one write to disk."""
-        return self._write(lambda: [self._recorder.tell(ticket, correct) for ticket, correct in answers])
+        answer = self._recorder.answer
+        return self._write(lambda: [answer(ticket, check_feedback(correct)) for ticket, correct in answers])
+
+    def _index_of(self, label: Any) -> int:
+        return index_of(self._state.indices, label)
 
     # Other events.
 
@@ -301,7 +288,10 @@ class Decider:
         """
         if (correct is None) == (label is None):
             raise ValueError("give one of the two, correct or label; to take feedback back call withdraw(ticket)")
-        self._write(self._recorder.correct, ticket, None if correct is None else check_feedback(correct), label)
+        if label is None:
+            self._write(self._recorder.correct, ticket, check_feedback(correct))
+        else:
+            self._write(lambda: self._recorder.correct(ticket, None, self._index_of(label)))
 
     def withdraw(self, ticket: "str | Ticket") -> None:
         """Withdraw feedback that was mistaken; the ticket stays closed."""
@@ -321,15 +311,13 @@ class Decider:
         Parameters
         ----------
         record : mapping, row of a frame, or array
-            As for `guess`.
+            As for `guess`, and so is `key`.
         label : object
             The label that the application chose: one of the classes.
         correct : bool or None
             Whether it was right; None if unknown.
         propensity : float
             Probability with which the application chose the label; required by learners that weight by it.
-        key : str
-            Names the request: a second one with the same key is answered as the first was, and learned from once.
         """
         feedback = {"correct": None if correct is None else check_feedback(correct), "propensity": propensity}
         if propensity is not None:
@@ -344,16 +332,6 @@ class Decider:
         """Change settings from now on: deadline, silence, exploration_floor, max_open, as in `open`.
 
         Also wrong_at_most and ask_at_most: with another limit its count begins anew; None stops asking.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> import onebit
-        >>> path = os.path.join(tempfile.mkdtemp(), "routing.onebit")
-        >>> with Decider.open(path, classes=2, learner=onebit.BanditPerceptron()) as decider:
-        ...     decider.change(deadline=3600.0)
-        ...     decider.settings.deadline
-        3600.0
         """
         if not settings:
             raise ValueError(f"name what to change: {', '.join(CHANGEABLE)}")
@@ -379,17 +357,21 @@ class Decider:
         if not self._lock.acquire(timeout=seconds):
             return None
         try:
-            return None if self._recorder.is_stale or self._log.is_behind else self.status()
+            return None if self._recorder.is_stale else self.status()
         finally:
             self._lock.release()
 
     def n_bytes(self) -> int:
         """Return the approximate memory use in bytes: classes, learner, open tickets, and a constant."""
-        return queries.memory_of(self._state)
+        state = self._state
+        return BASE_BYTES + CLASS_BYTES * len(state.classes) + state.learner.n_bytes() + state.row_bytes
 
     def ticket_bytes(self) -> int:
-        """Return the approximate memory of one more open ticket in bytes, estimated by the latest."""
-        return queries.ticket_bytes(self._state)
+        """Return the approximate memory of one more open ticket: a row as the latest, and a score for each class."""
+        state = self._state
+        row, confidence = state.latest_row, state.learner._confidence
+        n_evidence = 0 if confidence is None else confidence.n_evidence
+        return TICKET_BYTES + (0 if row is None else int(row.nbytes) + 8 * (len(state.classes) + n_evidence))
 
     def by_class(self) -> dict[Any, tuple[int, int, int]]:
         """Return for each label how often it was guessed, right, and wrong."""
@@ -406,16 +388,10 @@ class Decider:
     def open_tickets(
         self, older_than: str | None = None, limit: int = 100, *, asked: bool | None = None
     ) -> list[Ticket]:
-        """Return tickets without feedback, newest first.
+        """Return tickets without feedback, newest first, `limit` at most.
 
-        Parameters
-        ----------
-        older_than : str
-            Return only tickets before the one with this id, which may be closed.
-        limit : int
-            Maximum number of tickets.
-        asked : bool
-            True for those that were asked about only, False for the others only; all by default.
+        `older_than` is the id of a ticket, which may be closed: only those before it are returned. With `asked` only
+        those that were asked about (True), or the others (False).
         """
         return self._read(lambda state: queries.open_tickets(state, older_than, limit, asked))
 
@@ -423,10 +399,8 @@ class Decider:
         """Return all events of a ticket in the log, by its id or the key of its request."""
         name = id_of(ticket)
         self._read(lambda _state: None)
-        found = self._log.about_ticket(name)
-        if not found and (asked := self._log.with_key(name)) is not None and asked.ticket is not None:
-            found = self._log.about_ticket(asked.ticket)
-        return found
+        keyed = (event.ticket for event in self._log.find(key=name) if event.ticket is not None)
+        return self._log.find(ticket=name) or [each for ticket in keyed for each in self._log.find(ticket=ticket)]
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield the events in the log with numbers above `after`, in order."""
@@ -438,8 +412,7 @@ class Decider:
     def warm_up(self) -> None:
         """Compile the learner's code before the first guess; takes about ten seconds for `BanditSVM`, once.
 
-        A new learner with the same settings plays two rounds, with dense and sparse rows before the first record. The
-        state does not change.
+        A new learner with the same settings plays two rounds, with dense and sparse rows before the first record.
         """
         for row in self._state.encoder.example_rows():
             twin = self._settings.new_learner(self._trusted)
@@ -457,28 +430,41 @@ class Decider:
         categories), the counts, and the events of open tickets. Earlier feedback can no longer be corrected, and the
         log can no longer be replayed from its beginning.
         """
-        return self._write(self._recorder.compact)
+
+        def compact() -> int:
+            self._recorder.snapshot()
+            return self._log.compact(self._state.open)
+
+        return self._write(compact)
 
     def forget(self, tickets: "Iterable[str | Ticket]" = (), where: Mapping[str, Any] | None = None) -> int:
         """Erase the events of some guesses, such as those of one person; return how many.
 
-        Open tickets among them are closed without feedback. The events are overwritten on disk. The learner's state is
-        kept (`BanditSVM` stores up to `budget` rows), and so are the names of columns and categories. As after
-        `compact`, earlier events can no longer be corrected or replayed.
-
-        Parameters
-        ----------
-        tickets : list of str or Ticket
-            The guesses.
-        where : mapping
-            Also all guesses and shadow decisions whose records have these values: ``{"customer": "c-17"}``. A dot
-            selects from a mapping or list, as in names of columns: ``{"customer.id": 17}``, ``{"tags.0": "late"}``.
+        Erased are the events of `tickets`, and all guesses and shadow decisions whose records have the values of
+        `where`: ``{"customer": "c-17"}``. A dot selects from a mapping or list, as in names of columns:
+        ``{"customer.id": 17}``, ``{"tags.0": "late"}``. Open tickets among them are closed without feedback. The events
+        are overwritten on disk. The rest is as with `compact`.
         """
         if isinstance(tickets, (str, Ticket)):
             raise ValueError(f"tickets must be a list of tickets or their ids; got {brief(tickets)}")
         names, wanted = {id_of(ticket) for ticket in tickets}, queries.check_where(where)
-        found = partial(queries.events_where, wanted=wanted) if wanted else None
-        return self._write(self._recorder.forget, names, found)
+
+        def forget() -> int:
+            gone = []
+            for event in queries.events_where(self._log.events(), wanted) if wanted else ():
+                if event.ticket is None:  # a shadow decision
+                    gone.append(event.seq)
+                else:
+                    names.add(event.ticket)
+            self._recorder.close_unanswered(name for name in list(self._state.open) if name in names)
+            self._recorder.snapshot()
+            gone += [event.seq for name in sorted(names) for event in self._log.find(ticket=name)]
+            self._state.requests.clear()  # the remaining ones are found in the log
+            self._state.feedback.clear()
+            self._log.erase(gone)
+            return len(gone)
+
+        return self._write(forget)
 
     def export(self, path: "str | os.PathLike[str]") -> int:
         """Write every guess in the log to a CSV or Parquet file, one row each; return how many.

@@ -11,13 +11,25 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
 from hashlib import blake2b
+from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
 
-from onebit.decider.tickets import Event, LogError, LogWriteError, OwnedError, UnreachableError
+from onebit.decider.tickets import (
+    Event,
+    Feedback,
+    Kind,
+    LogError,
+    LogWriteError,
+    OwnedError,
+    TicketConflictError,
+    UnknownTicketError,
+    UnreachableError,
+)
 from onebit.inputs import Rows, SparseRows
 from onebit.typed_json import parse, write
 
@@ -85,32 +97,10 @@ def as_rows(row: Any) -> Any:
     return row[None] if isinstance(row, np.ndarray) and row.ndim == 1 else row
 
 
-def _pack_event(event: Event) -> tuple[Any, ...]:
-    """Return an event as a row of the table: body as text, encoded record as bytes, and a checksum."""
-    seq, time, kind, ticket, body, row, key = event
-    kind, text, data = str(kind), to_json(body), None if row is None else row_to_bytes(row)
-    return seq, time, kind, ticket, text.decode(), data, key, checksum((seq, time, kind, ticket, key), text, data)
-
-
-def _unpack_event(line: tuple[Any, ...]) -> Event:
-    """Rebuild an event from a row of the table, or raise ValueError if it is damaged."""
-    seq, time, kind, ticket, text, data, key, check = line
-    if checksum((seq, time, kind, ticket, key), text.encode(), data) != check:
-        raise ValueError(f"event {seq} is damaged: its checksum does not fit")
-    return Event(seq, time, kind, ticket, of_json(text), None if data is None else row_of_bytes(data), key)
-
-
 def about_rows(about: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the rows of a new log's table `about`."""
     text = write(about)
     return [("settings", text), ("checksum", checksum((), text.encode()).hex())]
-
-
-def check_version(path: Any, version: int) -> None:
-    """Raise LogError unless this onebit can read logs of that format."""
-    if version != FORMAT_VERSION:
-        remedy = "update onebit" if version > FORMAT_VERSION else "begin another decider"
-        raise LogError(f"{path}: has format {version}, and this onebit reads format {FORMAT_VERSION}: {remedy}")
 
 
 class Snapshot(NamedTuple):
@@ -133,7 +123,8 @@ class EventLog(ABC):
     """A log in the tables of a database.
 
     Tables: about (name, value), events, and snapshots (seq, part, content, checksum). `path` is the log's name in
-    messages. In a database with several logs, `own` is a condition that selects the rows of this one.
+    messages. In a database with several logs, `own` is a condition that selects the rows of this one. Statements have a
+    question mark for each value.
     """
 
     errors: ClassVar[type[Exception]]  # the base class of the database driver's errors
@@ -160,8 +151,6 @@ class EventLog(ABC):
         self._held = threading.local()
         self._background: threading.Thread | None = None
         self._is_closing = threading.Event()
-
-    # To be implemented for each database. Statements have a question mark for each value.
 
     @abstractmethod
     def _fetch(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
@@ -200,7 +189,7 @@ class EventLog(ABC):
 
     # Reading.
 
-    def _find(self, columns: str, table: str, where: str = "TRUE", *values: Any) -> list[Any]:
+    def _select(self, columns: str, table: str, where: str = "TRUE", *values: Any) -> list[Any]:
         """Select rows of a table; `where` may contain ORDER BY and LIMIT."""
         try:
             with self._access:
@@ -211,9 +200,16 @@ class EventLog(ABC):
     def _damaged(self, what: str) -> LogError:
         return LogError(f"{self.path}: {what}; put a backup in its place")
 
+    def _check_version(self, version: int) -> None:
+        if version != FORMAT_VERSION:
+            remedy = "update onebit" if version > FORMAT_VERSION else "begin another decider"
+            raise LogError(
+                f"{self.path}: has format {version}, and this onebit reads format {FORMAT_VERSION}: {remedy}"
+            )
+
     def about(self) -> dict[str, Any]:
         """Return the settings of the decider, and the time when it began."""
-        texts = dict(self._find("name, value", "about"))
+        texts = dict(self._select("name, value", "about"))
         try:
             found: dict[str, Any] = parse(texts["settings"])
             is_damaged = dict(about_rows(found))["checksum"] != texts["checksum"]
@@ -239,40 +235,46 @@ class EventLog(ABC):
 
     def _lines_after(self, after: int) -> list[Any]:
         """Return the next stored events; their sizes are queried first, to limit memory."""
-        up_to, n_bytes = after, 0
-        sizes = self._find(f"seq, {self.event_bytes}", "events", "seq > ? ORDER BY seq LIMIT ?", after, _AT_ONCE)
-        for seq, size in sizes:
-            n_bytes += size
-            if up_to > after and n_bytes > _BYTES_AT_ONCE:
-                break
-            up_to = seq
-        return self._find(COLUMNS, "events", "seq > ? AND seq <= ? ORDER BY seq", after, up_to)
+        sizes = self._select(f"seq, {self.event_bytes}", "events", "seq > ? ORDER BY seq LIMIT ?", after, _AT_ONCE)
+        totals = accumulate(size for _, size in sizes)
+        n = max(1, sum(total <= _BYTES_AT_ONCE for total in totals))
+        up_to = sizes[:n][-1][0] if sizes else after
+        return self._select(COLUMNS, "events", "seq > ? AND seq <= ? ORDER BY seq", after, up_to)
 
     def bytes_after(self, after: int) -> int:
         """Return the bytes of all written events with numbers above `after`."""
-        ((n_bytes,),) = self._find(f"coalesce(sum({self.event_bytes}), 0)", "events", "seq > ?", after)
+        ((n_bytes,),) = self._select(f"coalesce(sum({self.event_bytes}), 0)", "events", "seq > ?", after)
         return int(n_bytes)
 
-    def about_ticket(self, ticket: str) -> list[Event]:
-        """Return all events of a ticket, in order."""
-        return self._events_where("ticket = ?", ticket)
+    def find(self, **wanted: Any) -> list[Event]:
+        """Return the events with a ticket, a kind, or a key, in order; those with a key only if they are written."""
+        ((column, value),) = wanted.items()
+        if column != "key":
+            self.flush()
+        return [self._unpacked(line) for line in self._select(COLUMNS, "events", f"{column} = ? ORDER BY seq", value)]
 
-    def of_kind(self, kind: str) -> list[Event]:
-        """Return all events of a kind, in order."""
-        return self._events_where("kind = ?", str(kind))
+    def guessed(self, ticket: str) -> int:
+        """Return the index of the label that was guessed."""
+        return next(int(event.body["label"]) for event in self.find(ticket=ticket) if event.kind == Kind.GUESSED)
 
-    def with_key(self, key: str) -> Event | None:
-        """Return the event of a request by its key, if it is written."""
-        found = self._find(COLUMNS, "events", "key = ?", key)
-        return self._unpacked(found[0]) if found else None
-
-    def _events_where(self, where: str, value: str) -> list[Event]:
-        self.flush()
-        return [self._unpacked(line) for line in self._find(COLUMNS, "events", f"{where} ORDER BY seq", value)]
+    def feedback_of(self, ticket: str) -> Feedback:
+        """Return the latest feedback of a closed ticket; raises ValueError if there is none."""
+        events = self.find(ticket=ticket)
+        given = [event.body for event in events if event.kind in (Kind.FEEDBACK, Kind.CORRECTED)]
+        if given:
+            return given[-1]["correct"], given[-1].get("label")
+        if events and events[-1].kind == Kind.CLOSED:
+            closed = datetime.fromtimestamp(events[-1].time, UTC)
+            raise TicketConflictError(f"ticket {ticket!r} was closed without an answer at {closed}: too late")
+        raise UnknownTicketError(f"ticket {ticket!r:.80} is none of this decider's, or was compacted away")
 
     def _unpacked(self, line: tuple[Any, ...]) -> Event:
+        """Rebuild an event from a row of the table."""
+        seq, time, kind, ticket, text, data, key, check = line
         try:
-            return _unpack_event(line)
+            if checksum((seq, time, kind, ticket, key), text.encode(), data) != check:
+                raise ValueError(f"event {seq} is damaged: its checksum does not fit")
+            return Event(seq, time, kind, ticket, of_json(text), None if data is None else row_of_bytes(data), key)
         except (ValueError, TypeError, AttributeError) as error:
             raise self._damaged(str(error)) from error
 
@@ -280,16 +282,20 @@ class EventLog(ABC):
 
     def append(self, event: Event) -> None:
         """Queue an event; it is not on disk yet."""
-        line = _pack_event(event)  # now: a bad event must not affect the rest of the batch
+        # Packed at once: a bad event must not affect the rest of the batch.
+        seq, time, kind, ticket, body, row, key = event
+        kind, text, data = str(kind), to_json(body), None if row is None else row_to_bytes(row)
+        check = checksum((seq, time, kind, ticket, key), text, data)
+        line = seq, time, kind, ticket, text.decode(), data, key, check
         with self._queueing:
             if self._broken is not None:
                 raise self._broken
-            if event.seq != self.last_seq + 1:
-                raise ValueError(f"event {event.seq} cannot follow event {self.last_seq}")
+            if seq != self.last_seq + 1:
+                raise ValueError(f"event {seq} cannot follow event {self.last_seq}")
             self._pending.lines.append(line)
             self.latest = self._pending
-            self.n_appended += len(line[4]) + len(line[5] or b"")  # body and row
-            self.last_seq, self.last_time = event.seq, event.time
+            self.n_appended += len(text) + len(data or b"")
+            self.last_seq, self.last_time = seq, time
 
     def settle(self, batch: Batch) -> None:
         """Wait until a batch is on disk: now, at the end of a `batch` block, or not at all if written in background."""
@@ -385,9 +391,9 @@ class EventLog(ABC):
     def discard_pending(self) -> None:
         """Discard events that could not be written, and continue from the last event on disk."""
         with self._access:
-            ends = self._find("seq, time", "events", "TRUE ORDER BY seq DESC LIMIT 1")
+            ends = self._select("seq, time", "events", "TRUE ORDER BY seq DESC LIMIT 1")
             last, time = ends[0] if ends else (0, 0.0)
-            compacted = self._find("CAST(value AS BIGINT)", "about", "name = 'compacted'")
+            compacted = self._select("CAST(value AS BIGINT)", "about", "name = 'compacted'")
             self.compacted = compacted[0][0] if compacted else 0
             with self._queueing:
                 self._pending.error = self._broken or LogWriteError(f"{self.path}: the event was discarded")
@@ -413,11 +419,13 @@ class EventLog(ABC):
 
     def snapshots(self) -> Iterator[Snapshot]:
         """Yield the undamaged snapshots, latest first."""
-        for seq, n_parts in self._find("seq, count(*)", "snapshots", "TRUE GROUP BY seq ORDER BY seq DESC"):
+        for seq, n_parts in self._select("seq, count(*)", "snapshots", "TRUE GROUP BY seq ORDER BY seq DESC"):
             try:
                 parts = []
                 for part in range(n_parts):
-                    ((piece, check),) = self._find("content, checksum", "snapshots", "seq = ? AND part = ?", seq, part)
+                    ((piece, check),) = self._select(
+                        "content, checksum", "snapshots", "seq = ? AND part = ?", seq, part
+                    )
                     parts += [piece] if checksum((seq, part, n_parts), piece) == check else []
             except (UnreachableError, OwnedError):
                 raise
@@ -434,16 +442,16 @@ class EventLog(ABC):
         rows = [(seq, part, piece, checksum((seq, part, len(parts)), piece)) for part, piece in enumerate(parts)]
         try:
             with self._transaction():
-                self._delete_rows("snapshots", "seq = ?", [(seq,)])
-                self._add_rows("snapshots", "seq, part, content, checksum", rows)
-                kept = self._find("DISTINCT seq", "snapshots", "TRUE ORDER BY seq DESC LIMIT ?", _SNAPSHOTS)
-                self._delete_rows("snapshots", "seq < ?", kept[-1:])
+                self._delete("snapshots", "seq = ?", [(seq,)])
+                self._insert("snapshots", "seq, part, content, checksum", rows)
+                kept = self._select("DISTINCT seq", "snapshots", "TRUE ORDER BY seq DESC LIMIT ?", _SNAPSHOTS)
+                self._delete("snapshots", "seq < ?", kept[-1:])
         except self.errors as error:
             raise LogWriteError(f"{self.path}: the snapshot cannot be written ({error}); events are safe") from error
 
     def compact(self, keep: Container[str]) -> int:
         """Remove all events up to the latest snapshot, except those of tickets in `keep`; return how many."""
-        found = self._find("seq, ticket", "events", "seq <= ?", self._latest_snapshot())
+        found = self._select("seq, ticket", "events", "seq <= ?", self._latest_snapshot())
         gone = [seq for seq, ticket in found if ticket is None or ticket not in keep]
         self.erase(gone)
         return len(gone)
@@ -451,28 +459,26 @@ class EventLog(ABC):
     def erase(self, seqs: list[int]) -> None:
         """Remove events, all up to the latest snapshot, by their numbers: the log then has no beginning any more."""
         up_to = self._latest_snapshot()
-        if any(seq > up_to for seq in seqs):
-            raise ValueError(f"events after the latest snapshot, {up_to}, cannot be erased")
         try:
             if seqs:
                 with self._transaction():
-                    self._delete_rows("events", "seq = ?", [(seq,) for seq in seqs])
-                    self._delete_rows("snapshots", "seq < ?", [(up_to,)])  # cannot be replayed from
-                    self._delete_rows("about", "name = ?", [("compacted",)])
-                    self._add_rows("about", "name, value", [("compacted", str(up_to))])
+                    self._delete("events", "seq = ?", [(seq,) for seq in seqs])
+                    self._delete("snapshots", "seq < ?", [(up_to,)])  # cannot be replayed from
+                    self._delete("about", "name = ?", [("compacted",)])
+                    self._insert("about", "name, value", [("compacted", str(up_to))])
                 self.compacted = up_to
             with self._access:
                 self._wipe()
         except self.errors as error:
             raise LogWriteError(f"{self.path}: cannot be compacted ({error}); try again when there is room") from error
 
-    def _add_rows(self, table: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
+    def _insert(self, table: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
         marks = ", ".join("?" * len(rows[0]))
         self._change(f"INSERT INTO {self.schema}{table} ({columns}) VALUES ({marks})", rows)
 
-    def _delete_rows(self, table: str, where: str, rows: list[tuple[Any, ...]]) -> None:
+    def _delete(self, table: str, where: str, rows: list[tuple[Any, ...]]) -> None:
         self._change(f"DELETE FROM {self.schema}{table} WHERE {self.own} AND {where}", rows)
 
     def _latest_snapshot(self) -> int:
-        ((up_to,),) = self._find("coalesce(max(seq), 0)", "snapshots")
+        ((up_to,),) = self._select("coalesce(max(seq), 0)", "snapshots")
         return int(up_to)

@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from onebit.decider.log import EventLog
-from onebit.decider.settings import is_database, open_log, settings_of
+from onebit.decider.settings import Settings, is_database, open_log
 from onebit.decider.sqlite import APPLICATION_ID
 from onebit.decider.state import State
 from onebit.decider.tickets import Event, Kind, LogError
 from onebit.experiments.evaluate.log import LoggedRounds, logged_rounds
-from onebit.inputs import Rows, SparseRows
+from onebit.inputs import SparseRows
 from onebit.reporting.text import grouped
 from onebit.typed_json import Trusted, restore
 
@@ -50,23 +51,26 @@ def read_decider(path: str, listed: Sequence[str] | None = None, name: str | Non
     with closing(open_log(path, name, read_only=True)) as log:
         called, about, events = log.path, log.about(), list(log.events())
         snapshot = _latest_state(log) if log.compacted else None
-        compacted = log.compacted
-    first: list[object] = restore(about["classes"], Trusted())
-    classes = _classes(first, events, snapshot)
+    # Events of classes that joined may be compacted, too.
+    first, known_at = (
+        (restore(about["classes"], Trusted()), 0) if snapshot is None else (snapshot.classes, snapshot.seq)
+    )
+    added = [event for event in events if event.kind == Kind.CLASS_ADDED and event.seq > known_at]
+    classes = [*first, *(restore(event.body["label"], Trusted()) for event in added)]
     if listed is not None and sorted(listed) != sorted(map(str, classes)):
         raise ValueError(f"--classes must list the decider's, {classes!r:.200}, or be left out; got {listed!r:.200}")
     guesses = [event for event in events if event.kind == Kind.GUESSED]
     if not guesses:
-        raise LogError(
-            f"{called}: the decider has made no guesses yet, or all were compacted; there is nothing to evaluate"
-        )
-    answers = _answers(events)
+        none = "the decider has made no guesses yet, or all were compacted"
+        raise LogError(f"{called}: {none}; there is nothing to evaluate")
+    closing_kinds = (Kind.FEEDBACK, Kind.CLOSED, Kind.CORRECTED)
+    answers = {event.ticket: event.body["correct"] for event in events if event.kind in closing_kinds}
     log_of_guesses = logged_rounds(
         _stacked(guesses),
         [classes[event.body["label"]] for event in guesses],
         [answers.get(event.ticket) for event in guesses],
         np.array([event.body["propensity"] for event in guesses]),
-        among=_allowed(guesses, events, classes, len(first), compacted),
+        among=[_allowed(event.body, classes) for event in guesses],
         classes=classes,
         name=Path(path).name if name is None else name,
     )
@@ -75,25 +79,18 @@ def read_decider(path: str, listed: Sequence[str] | None = None, name: str | Non
 
 def _latest_state(log: EventLog) -> State:
     """Return what the decider knew at its latest snapshot that can be read."""
-    settings = settings_of(log.about())
+    settings = Settings.of(log.about())
     for snapshot in log.snapshots():
         with suppress(ValueError):  # another may be sound
             return State.of_bytes(settings, snapshot.content)
     raise LogError(f"{log.path}: has events in a snapshot, which cannot be read; put a backup in its place")
 
 
-def _classes(first: list[object], events: list[Event], snapshot: State | None) -> list[object]:
-    """Return all labels, in the order in which they joined."""
-    # Events of classes that joined may be compacted, too.
-    known, known_at = (first, 0) if snapshot is None else (snapshot.classes, snapshot.seq)
-    later = [event for event in events if event.kind == Kind.CLASS_ADDED and event.seq > known_at]
-    return [*known, *(restore(event.body["label"], Trusted()) for event in later)]
-
-
-def _answers(events: list[Event]) -> dict[str | None, bool | None]:
-    """Return what every closed ticket counts as: right, wrong, or None for no answer."""
-    closing_kinds = (Kind.FEEDBACK, Kind.CLOSED, Kind.CORRECTED)
-    return {event.ticket: event.body["correct"] for event in events if event.kind in closing_kinds}
+def _allowed(body: dict[str, Any], classes: list[object]) -> list[object] | None:
+    """Return which labels a guess could have been; None for all there are now."""
+    if body["among"] is not None:
+        return [classes[i] for i in body["among"]]
+    return classes[: body["n_classes"]] if body["n_classes"] < len(classes) else None
 
 
 def _account(
@@ -104,13 +101,10 @@ def _account(
     known_at, n_gone, n_watched = 0, 0, 0
     if snapshot is not None:
         known_at, n_watched = snapshot.seq, snapshot.n_shadows
-        n_kept = sum(event.kind == Kind.GUESSED and event.seq <= known_at for event in events)
-        n_gone = snapshot.n_guesses - n_kept
+        n_gone = snapshot.n_guesses - sum(event.kind == Kind.GUESSED and event.seq <= known_at for event in events)
     n_watched += sum(event.kind == Kind.SHADOW and event.seq > known_at for event in events)
-    left_out = [
-        *([f"{grouped(n_gone)} guesses that were compacted or forgotten"] if n_gone else []),
-        *([f"{grouped(n_watched)} rounds of shadow mode, which learners do not hear"] if n_watched else []),
-    ]
+    left_out = [f"{grouped(n_gone)} guesses that were compacted or forgotten"] if n_gone else []
+    left_out += [f"{grouped(n_watched)} rounds of shadow mode, which learners do not hear"] if n_watched else []
     silence = f"{grouped(n_silent)} of the wrong: no answer came in time, and this decider counts that as wrong"
     return (
         *([("silence", f"{silence}. What is sure rests on it")] if n_silent else []),
@@ -118,34 +112,11 @@ def _account(
     )
 
 
-def _allowed(
-    guesses: list[Event], events: list[Event], classes: list[object], n_first: int, compacted: int
-) -> list[list[object] | None]:
-    """Return which labels each guess could have been; None for all there are now.
-
-    Where the event of a class that joined was compacted, and the guess was not, it is not known which came first. The
-    labels are then those that the decider began with, and all up to the guessed one: they had joined for certain.
-    """
-    joined = [event.seq for event in events if event.kind == Kind.CLASS_ADDED]
-    n_lost = len(classes) - n_first - len(joined)
-    found: list[list[object] | None] = []
-    for event in guesses:
-        among, n_later = event.body["among"], sum(seq > event.seq for seq in joined)
-        n_then = len(classes) - n_later
-        if n_lost and n_later == len(joined) and event.seq <= compacted:
-            n_then = max(n_first, event.body["label"] + 1)
-        if among is not None:
-            found.append([classes[i] for i in among])
-        else:
-            found.append(classes[:n_then] if n_then < len(classes) else None)
-    return found
-
-
 def _stacked(guesses: list[Event]) -> object:
     """Return the rows that were seen, as one matrix."""
-    rows: list[Rows] = [event.row for event in guesses if event.row is not None]
+    rows: list[Any] = [event.row for event in guesses]
     if not any(isinstance(row, SparseRows) for row in rows):
-        return np.stack(rows)  # type: ignore[arg-type]
+        return np.stack(rows)
     made = [
         scipy.sparse.csr_array((row.values, row.columns, row.starts), shape=(1, row.n_columns))
         if isinstance(row, SparseRows)

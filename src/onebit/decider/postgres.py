@@ -21,7 +21,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from onebit.decider.log import COLUMNS, FORMAT_VERSION, EventLog, about_rows, check_version
+from onebit.decider.log import COLUMNS, FORMAT_VERSION, EventLog, about_rows
 from onebit.decider.tickets import LogError, LogUnsureError, LogWriteError, OwnedError, Owner, UnreachableError
 
 PATIENCE_SECONDS = 10.0  # timeout for a silent server, and for idle sessions of owners
@@ -202,8 +202,7 @@ class PostgresLog(EventLog):
         """Find or create the decider, and become its owner."""
         with self._database.connect() as connection:
             try:
-                number = _id_of(connection, self.path, name)
-                if number is None and about is not None:
+                if not self._exists(connection, name) and about is not None:
                     with connection.transaction():
                         # Other processes may create tables at the same time.
                         connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LOCKS])
@@ -213,18 +212,25 @@ class PostgresLog(EventLog):
                         if (made := connection.one(create, name)) is not None:
                             rows = [(*made, *row) for row in about_rows(about)]
                             connection.cursor().executemany("INSERT INTO onebit.about VALUES (%s, %s, %s)", rows)
-                    number = _id_of(connection, self.path, name)
+                    self._exists(connection, name)
             except psycopg.Error as error:
                 if connection.info.transaction_status == TransactionStatus.UNKNOWN:
                     raise
                 raise LogError(
                     f"{self.path}: cannot be used as a log ({_words(error)}); may you create a schema and write there?"
                 ) from None
-        if number is None:
+        if not self._id:
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
-        self._id, self.own = number, f"decider = {number}"
         self._take()
         threading.Thread(target=self._beat, name=f"onebit {name}", daemon=True).start()
+
+    def _exists(self, connection: Connection, name: str) -> bool:
+        """Return whether there is a decider of that name, which is this log's from then on."""
+        if version := _version_of(connection):
+            self._check_version(version)
+            (self._id,) = connection.one("SELECT id FROM onebit.deciders WHERE name = %s", name) or (0,)
+            self.own = f"decider = {self._id}"
+        return self._id > 0
 
     # Owning.
 
@@ -256,7 +262,7 @@ class PostgresLog(EventLog):
 
     def check_owned(self) -> None:
         """Run an empty query, which regains ownership if the connection is lost."""
-        self._find("seq", "snapshots", "FALSE")
+        self._select("seq", "snapshots", "FALSE")
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -337,8 +343,8 @@ class PostgresLog(EventLog):
     def _change(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         self._owning().cursor().executemany(statement.replace("?", "%s"), rows)
 
-    def _add_rows(self, table: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
-        super()._add_rows(table, f"decider, {columns}", [(self._id, *row) for row in rows])
+    def _insert(self, table: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
+        super()._insert(table, f"decider, {columns}", [(self._id, *row) for row in rows])
 
     def _commit(self, lines: list[tuple[Any, ...]]) -> None:
         for n_tries in range(1, _TRIES + 1):
@@ -349,7 +355,7 @@ class PostgresLog(EventLog):
             if self._broken is not None:
                 raise self._broken
             try:
-                n_written = self._run(lambda connection: self._insert(connection, lines))
+                n_written = self._run(lambda connection: self._append(connection, lines))
             except psycopg.Error:
                 if self._connection is not None:
                     raise  # the database refused the statement
@@ -366,7 +372,7 @@ class PostgresLog(EventLog):
         assert self._broken is not None
         raise self._broken
 
-    def _insert(self, connection: Connection, lines: list[tuple[Any, ...]]) -> int:
+    def _append(self, connection: Connection, lines: list[tuple[Any, ...]]) -> int:
         first, last = lines[0][0], lines[-1][0]
         columns = [list(column) for column in zip(*lines, strict=True)]
         return connection.execute(_INSERT, [last, self._id, self._epoch, first - 1, *columns]).rowcount
@@ -385,21 +391,20 @@ class PostgresLog(EventLog):
                     return True
         except (LogError, psycopg.Error):
             pass
-        raise self._unsure()
+        raise LogUnsureError
 
     def _are_there(self, connection: Connection, lines: list[tuple[Any, ...]]) -> bool:
         statement = "SELECT checksum FROM onebit.events WHERE decider = %s AND seq = ANY(%s::bigint[]) ORDER BY seq"
         found = connection.execute(statement, [self._id, [line[0] for line in lines]]).fetchall()
         return [bytes(each) for (each,) in found] == [line[-1] for line in lines]
 
-    def _unsure(self) -> LogUnsureError:
-        return LogUnsureError(
+    def _unwritten(self, error: BaseException) -> LogWriteError:
+        if isinstance(error, Exception) and not isinstance(error, LogUnsureError):
+            return super()._unwritten(error)
+        return LogUnsureError(  # it may be Ctrl-C
             f"{self.path}: the connection broke, and it is not known yet whether this was written; ask again, a guess "
             "with the same key: the decider goes on from what the database holds"
         )
-
-    def _unwritten(self, error: BaseException) -> LogWriteError:
-        return super()._unwritten(error) if isinstance(error, Exception) else self._unsure()  # Ctrl-C
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -457,15 +462,13 @@ class PostgresReader(PostgresLog):
         connection = self._connection = self._database.connect()
         try:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            number = _id_of(connection, self.path, name)
-            if number is None:
+            if not self._exists(connection, name):
                 has_tables = _version_of(connection) > 0
                 found = connection.execute("SELECT name FROM onebit.deciders ORDER BY name") if has_tables else ()
                 names = ", ".join(repr(each) for (each,) in found)
                 raise LogError(f"{self.path}: there is no decider of that name; there are {names or 'none':.200}")
         except psycopg.Error as error:
             raise LogError(f"{self.path}: cannot be read ({_words(error)}); may you read there?") from None
-        self._id, self.own = number, f"decider = {number}"
 
     def _regain(self) -> None:
         raise UnreachableError(f"{self.path}: cannot be reached any more; try again")
@@ -480,15 +483,6 @@ def _version_of(connection: Connection) -> int:
     # Not to_regclass: within a transaction its result may be outdated.
     has_tables = connection.one("SELECT 1 FROM pg_tables WHERE schemaname = 'onebit' AND tablename = 'format'")
     return int(connection.one("SELECT version FROM onebit.format")[0]) if has_tables else 0
-
-
-def _id_of(connection: Connection, path: str, name: str) -> int | None:
-    """Return the id of a decider, None if there is none; `path` is used in errors."""
-    if not (version := _version_of(connection)):
-        return None
-    check_version(path, version)
-    found = connection.one("SELECT id FROM onebit.deciders WHERE name = %s", name)
-    return None if found is None else int(found[0])
 
 
 def _words(error: BaseException) -> str:

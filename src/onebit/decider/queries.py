@@ -1,4 +1,4 @@
-"""Queries on the state and the events of a decider: status, open tickets, kernel weights, records, export."""
+"""What is looked up in the state and the events of a decider: status, open tickets, kernel weights, records, export."""
 
 import io
 import math
@@ -24,23 +24,7 @@ from onebit.files import replace_file
 from onebit.inputs import brief
 from onebit.kernels import kernel_name
 from onebit.learners import BanditSVM, Learner
-from onebit.learners.tickets import TICKET_BYTES
 from onebit.typed_json import write
-
-BASE_BYTES = 8 << 20  # memory of an open decider without learner and tickets: log cache, thread, encoder
-CLASS_BYTES = 1_000  # memory of one class
-
-
-def memory_of(state: State) -> int:
-    """Return the approximate memory of a decider in bytes."""
-    return BASE_BYTES + CLASS_BYTES * len(state.classes) + state.learner.n_bytes() + state.row_bytes
-
-
-def ticket_bytes(state: State) -> int:
-    """Return the approximate memory of one more open ticket, with a row as the latest and a score for each class."""
-    row, confidence = state.latest_row, state.learner._confidence
-    n_evidence = 0 if confidence is None else confidence.n_evidence
-    return TICKET_BYTES + (0 if row is None else int(row.nbytes) + 8 * (len(state.classes) + n_evidence))
 
 
 def surroundings() -> dict[str, Any]:

@@ -23,7 +23,7 @@ def replay(
     mistake, for the recorded guesses. So a snapshot is valid only if it was taken before the feedback it corrects.
     `kept` is a snapshot in memory, later than those in the log.
     """
-    corrections = log.of_kind(Kind.CORRECTED)
+    corrections = log.find(kind=Kind.CORRECTED)
     corrected = {str(event.ticket): (event.body["correct"], event.body.get("label")) for event in corrections}
     noted = {event.seq for event in corrections}
     state = None
@@ -36,13 +36,10 @@ def replay(
                 raise
             except ValueError:
                 continue  # fall back to an older snapshot or the events
-    if state is None:
-        if log.compacted:
-            raise LogError(
-                f"events up to {log.compacted} were compacted into a snapshot, which cannot be read, or is not to be "
-                "used; put a backup in its place"
-            )
-        state = State(settings, trusted)
+    if state is None and log.compacted:
+        lost = f"events up to {log.compacted} were compacted into a snapshot, which cannot be used"
+        raise LogError(f"{lost}; put a backup in its place")
+    state = state or State(settings, trusted)
     try:
         for event in log.events(state.seq):
             if event.kind == Kind.CORRECTED and event.seq not in noted:
@@ -51,9 +48,8 @@ def replay(
     except (LogError, MemoryBudgetError):
         raise
     except (ValueError, KeyError, TypeError, AssertionError) as error:
-        raise LogError(
-            f"event {state.seq + 1} cannot be replayed: {error!r}. Was it written by a newer onebit?"
-        ) from error
+        why = f"cannot be replayed: {error!r}. Was it written by a newer onebit?"
+        raise LogError(f"event {state.seq + 1} {why}") from error
     if state.seq != log.last_seq:
         raise LogError(f"the log ends with event {log.last_seq}, and event {state.seq} was known; put a backup there")
     return state
@@ -69,15 +65,10 @@ def verify(log: EventLog, settings: Settings, trusted: Any, state: State) -> boo
 
 def same_state(one: State, other: State) -> bool:
     """Return whether two states are equal to the last bit, except for the ids of the learner's tickets."""
-    if one.encoder.state() != other.encoder.state() or one.counts != other.counts or one.settings != other.settings:
+    if _plain_parts(one) != _plain_parts(other):
         return False
-    if list(one.open) != list(other.open) or one.classes != other.classes:
-        return False
-    mine, theirs = (None if each.asking is None else each.asking.state() for each in (one, other))
-    if mine != theirs:
-        return False
-    if not one.learner._started or not other.learner._started:
-        return one.learner._started == other.learner._started
+    if not one.learner._started:
+        return True
     if one.learner._state.plays_by_hand:  # its state is opaque: compare the serialized copies, which have no tickets
         return bytes(to_bytes(copy(one.learner))) == bytes(to_bytes(copy(other.learner)))
     # Without spare capacity, which is smaller after loading a snapshot.
@@ -85,3 +76,9 @@ def same_state(one: State, other: State) -> bool:
     return mine.keys() == theirs.keys() and all(
         np.array_equal(array, theirs[name], equal_nan=True) for name, array in mine.items()
     )
+
+
+def _plain_parts(state: State) -> tuple[Any, ...]:
+    asking = None if state.asking is None else state.asking.state()
+    about = state.settings, state.classes, state.counts, list(state.open)
+    return *about, state.encoder.state(), asking, state.learner._started

@@ -1,6 +1,7 @@
 """How a decider is opened: where its log is, and its settings, which the log holds; some can be changed later."""
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
@@ -17,29 +18,23 @@ from onebit.learners import BanditSVM, Learner
 from onebit.learners.saving import from_bytes, to_bytes
 from onebit.typed_json import Trusted, describe, restore
 
-CHANGEABLE = (
-    "deadline",
-    "silence",
-    "exploration_floor",
-    "max_open",
-    "wrong_at_most",
-    "ask_at_most",
-)  # the settings that can be changed later
-LATEST_TIME = 32_503_680_000.0  # the year 3000: later times are not in seconds
-
-
-_DEFAULTS: dict[str, Any] = {"kinds": None, "deadline": None, "silence": "nothing", "exploration_floor": 0.0}
-_DEFAULTS |= {"max_open": 100_000, "wrong_at_most": None, "ask_at_most": None, "seed": 0}
-_CHECKS: dict[str, Callable[[Any], Any]] = {
-    "kinds": lambda value: dict(value or {}),  # checked by the encoder
-    "deadline": lambda value: None if value is None else check_number("deadline", value, above=0.0),
-    "silence": lambda value: check_choice("silence", value, ("nothing", "wrong")),
-    "exploration_floor": lambda value: check_number("exploration_floor", value, at_least=0.0, at_most=1.0),
-    "max_open": lambda value: check_integer("max_open", value, low=1),
-    "wrong_at_most": lambda value: None if value is None else check_share("wrong_at_most", value),
-    "ask_at_most": lambda value: None if value is None else check_share("ask_at_most", value),
-    "seed": lambda value: check_integer("seed", value, low=0),
+_LATEST_TIME = 32_503_680_000.0  # the year 3000: later times are not in seconds
+_OPTIONS: dict[str, tuple[Any, Callable[[Any], Any]]] = {  # the default, and what checks other values
+    "kinds": (None, dict),  # the rest is checked by the encoder
+    "seed": (0, lambda value: check_integer("seed", value, low=0)),
+    "deadline": (None, lambda value: check_number("deadline", value, above=0.0)),
+    "silence": ("nothing", lambda value: check_choice("silence", value, ("nothing", "wrong"))),
+    "exploration_floor": (0.0, lambda value: check_number("exploration_floor", value, at_least=0.0, at_most=1.0)),
+    "max_open": (100_000, lambda value: check_integer("max_open", value, low=1)),
+    "wrong_at_most": (None, lambda value: check_share("wrong_at_most", value)),
+    "ask_at_most": (None, lambda value: check_share("ask_at_most", value)),
 }
+CHANGEABLE = tuple(_OPTIONS)[2:]  # the settings that can be changed later
+
+
+def _checked(name: str, value: Any) -> Any:
+    default, check = _OPTIONS[name]
+    return default if value is default else check(value)
 
 
 class Settings(NamedTuple):
@@ -47,14 +42,44 @@ class Settings(NamedTuple):
 
     classes: list[Any]
     learner: bytes
-    kinds: dict[str, str]
+    kinds: dict[str, str] | None
+    seed: int
     deadline: float | None
     silence: str
     exploration_floor: float
     max_open: int
     wrong_at_most: float | None
     ask_at_most: float | None
-    seed: int
+
+    @classmethod
+    def new(cls, classes: Any, learner: Learner | None, **options: Any) -> "Settings":
+        """Check settings, which are described in `Decider.open`."""
+        if isinstance(learner, type) or not isinstance(learner, Learner | None):
+            raise ValueError(f"learner must be a learner such as onebit.BanditSVM(); got {brief(learner)}")
+        made = BanditSVM() if learner is None else learner
+        if made.full_information:
+            raise ValueError(f"learner={made!r} must be told the right label, and a decider gets only right or wrong")
+        if made._started:
+            raise ValueError(f"learner={made!r} has begun; give a new one: clone(learner)")
+        labels = check_classes(classes).tolist()
+        if made.classes is not None and check_classes(made.classes).tolist() != labels:
+            raise ValueError(f"classes={labels!r:.80} are not the learner's, {made.classes!r:.80}; give them once")
+        given = {name: default for name, (default, _) in _OPTIONS.items()} | options
+        checked = {name: _checked(name, value) for name, value in given.items()}
+        Encoder(checked["kinds"])  # raises before a file is created
+        fresh = type(made)(**made.get_params(deep=False)).set_params(classes=labels)
+        settings = cls(labels, bytes(to_bytes(fresh)), **checked)
+        settings.new_asking()  # raises if both are given
+        return settings
+
+    @classmethod
+    def of(cls, described: dict[str, Any], trusted: Any = ()) -> "Settings":
+        """Return the settings stored in a log; raises ValueError for invalid ones."""
+        if missing := [name for name in cls._fields if name not in described]:
+            raise LogError(f"the log does not say its decider's {', '.join(missing)}; put a backup in its place")
+        allowed = Trusted(trusted)
+        found = {name: restore(described[name], allowed) for name in cls._fields}
+        return cls.new(found.pop("classes"), from_bytes(found.pop("learner"), "its learner", trusted), **found)
 
     def described(self) -> dict[str, Any]:
         """Return the settings as they are stored in the log."""
@@ -65,7 +90,7 @@ class Settings(NamedTuple):
         for name in changes:
             if name not in CHANGEABLE:
                 raise ValueError(f"{name!r:.80} cannot be changed; {', '.join(CHANGEABLE)} can. Begin another decider")
-        found = self._replace(**{name: _CHECKS[name](value) for name, value in changes.items()})
+        found = self._replace(**{name: _checked(name, value) for name, value in changes.items()})
         found.new_asking()  # raises if both are given
         return found
 
@@ -83,82 +108,59 @@ class Settings(NamedTuple):
         """Return a copy of the initial learner."""
         return from_bytes(self.learner, "the decider's learner", trusted)
 
+    def check_same(self, path: Any, given: dict[str, Any], classes: list[Any], trusted: Any = ()) -> None:
+        """Raise LogError if settings given on reopening differ from these; defaults always match.
 
-def new_settings(classes: Any, learner: Learner | None, **options: Any) -> Settings:
-    """Check settings, which are described in `Decider.open`."""
-    if isinstance(learner, type) or not isinstance(learner, Learner | None):
-        raise ValueError(f"learner must be a learner such as onebit.BanditSVM(); got {brief(learner)}")
-    made = BanditSVM() if learner is None else learner
-    if made.full_information:
-        raise ValueError(f"learner={made!r} must be told the right label, and a decider gets only right or wrong")
-    if made._started:
-        raise ValueError(f"learner={made!r} has begun; give a new one: clone(learner)")
-    labels = check_classes(classes).tolist()
-    if made.classes is not None and check_classes(made.classes).tolist() != labels:
-        raise ValueError(f"classes={labels!r:.80} are not the learner's, {made.classes!r:.80}; give them once")
-    checked = {name: _CHECKS[name](value) for name, value in (_DEFAULTS | options).items()}
-    Encoder(checked["kinds"])  # raises before a file is created
-    fresh = type(made)(**made.get_params(deep=False)).set_params(classes=labels)
-    settings = Settings(labels, bytes(to_bytes(fresh)), **checked)
-    settings.new_asking()  # raises if both are given
-    return settings
-
-
-def settings_of(described: dict[str, Any], trusted: Any = ()) -> Settings:
-    """Return the settings stored in a log; raises ValueError for invalid ones."""
-    missing = [name for name in Settings._fields if name not in described]
-    if missing:
-        raise LogError(f"the log does not say its decider's {', '.join(missing)}; put a backup in its place")
-    allowed = Trusted(trusted)
-    found = {name: restore(described[name], allowed) for name in Settings._fields}
-    return new_settings(found.pop("classes"), from_bytes(found.pop("learner"), "its learner", trusted), **found)
+        `classes` are the current ones, which are accepted as well as the initial ones.
+        """
+        for name, value in given.items():
+            if value is None or (name in _OPTIONS and value == _OPTIONS[name][0]):
+                continue
+            old, new = getattr(self, name), value
+            if name == "classes":
+                new = check_classes(value).tolist()
+                old = classes if repr(new) == repr(classes) else old
+            elif name == "learner":
+                old, new = (
+                    type(each)(**each.get_params(deep=False) | {"classes": None})
+                    for each in (self.new_learner(trusted), value)
+                )
+            if repr(old) != repr(new):
+                was, remedy = "was begun with", "begin another decider"
+                if name in CHANGEABLE:
+                    was, remedy = "has", f"call change({name}={new!r})"
+                given_now = f"is opened with {new!r:.200}; leave it out, or {remedy}"
+                raise LogError(f"{path}: {was} {name}={old!r:.200}, and {given_now}")
 
 
-def check_same(
-    path: Any, settings: Settings, given: dict[str, Any], trusted: Any = (), classes: list[Any] | None = None
-) -> None:
-    """Raise LogError if settings given on reopening differ from those in force; defaults always match.
+class Clock:
+    """The time of a log's events; `read` returns the seconds since 1970."""
 
-    `classes` are the current ones, which are accepted as well as the initial ones.
-    """
-    for name, value in given.items():
-        if value is None or (name in _DEFAULTS and value == _DEFAULTS[name]):
-            continue
-        old, new = getattr(settings, name), value
-        if name == "classes":
-            new = check_classes(value).tolist()
-            old = classes if classes is not None and repr(new) == repr(classes) else old
-        elif name == "learner":
-            old, new = (
-                type(each)(**each.get_params(deep=False) | {"classes": None})
-                for each in (settings.new_learner(trusted), value)
-            )
-        if repr(old) != repr(new):
-            verb, remedy = "was begun with", "begin another decider"
-            if name in CHANGEABLE:
-                verb, remedy = "has", f"call change({name}={new!r})"
-            raise LogError(
-                f"{path}: {verb} {name}={old!r:.200}, and is opened with {new!r:.200}; leave it out, or {remedy}"
-            )
+    def __init__(self, read: Callable[[], float]) -> None:
+        self._read = read
+        self._behind: tuple[float, float] | None = None  # the log's and the monotonic time when that was first found
 
+    def now(self, last: float = 0.0) -> float:
+        """Return the time, never before the last event's; a monotonic clock advances it while the clock is behind.
 
-def check_time(seconds: Any) -> float:
-    """Return the time of a clock, or raise ValueError unless it can be in seconds since 1970.
-
-    >>> check_time(1_794_960_000_000)
-    Traceback (most recent call last):
-    ...
-    ValueError: clock must return seconds since 1970, before the year 3000; got 1794960000000. Are they milliseconds?
-    """
-    try:
-        found = float(seconds)
-    except (TypeError, ValueError, OverflowError):
-        found = -1.0
-    if not 0.0 <= found <= LATEST_TIME:
-        raise ValueError(
-            f"clock must return seconds since 1970, before the year 3000; got {brief(seconds)}. Are they milliseconds?"
-        )
-    return found
+        >>> Clock(lambda: 1e16).now()
+        Traceback (most recent call last):
+        ...
+        ValueError: clock must return seconds since 1970, before the year 3000; got 1e+16. Are they milliseconds?
+        """
+        found = self._read()
+        try:
+            now = float(found)
+        except (TypeError, ValueError, OverflowError):
+            now = -1.0
+        if not 0.0 <= now <= _LATEST_TIME:
+            wanted = "seconds since 1970, before the year 3000"
+            raise ValueError(f"clock must return {wanted}; got {brief(found)}. Are they milliseconds?")
+        if now >= last:
+            self._behind = None
+            return now
+        at, since = self._behind = self._behind or (last, time.monotonic())
+        return max(last, at + time.monotonic() - since)
 
 
 # Where the log is.
@@ -177,11 +179,6 @@ def has_password(url: str) -> bool:
     """
     user, at, _ = url.partition("//")[2].partition("/")[0].partition("@")
     return bool(at and ":" in user) or any(name.endswith("password") for name in parse_qs(url.partition("?")[2]))
-
-
-def check_database_is_supported() -> None:
-    """Raise RuntimeError if psycopg, an optional dependency, is not installed."""
-    require_extra("PostgreSQL needs", "postgres")
 
 
 def open_log(
@@ -204,7 +201,7 @@ def open_log(
         raise ValueError('a database has many deciders: say which, name="routing"')
     if accept_loss:
         raise ValueError("accept_loss=True is for deciders in files; a database keeps its own journal, leave it out")
-    check_database_is_supported()
+    require_extra("PostgreSQL needs", "postgres")
     from onebit.decider.postgres import PostgresLog, PostgresReader
 
     return (PostgresReader if read_only else PostgresLog)(str(path), name, about)

@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onebit.decider.log import COLUMNS, FORMAT_VERSION, Batch, EventLog, about_rows, check_version
+from onebit.decider.log import COLUMNS, FORMAT_VERSION, Batch, EventLog, about_rows
 from onebit.decider.tickets import LogError, LostEventsError, LostJournalWarning, OwnedError, Owner
 from onebit.files import NO_LINK, create_private, is_in_place, make_private, replace_file
 
@@ -47,9 +47,8 @@ _SCHEMA = (
 _AT_ONCE = 64  # maximum events of one INSERT. Each statement releases and reacquires the GIL
 _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES "
 _ONE = "(?, ?, ?, ?, ?, ?, ?, ?)"
-_LONGEST_OWNER = 1000  # bytes of the owner file
+_LONGEST_FILE = 1000  # bytes of the owner file, and of the mark
 _PLAIN = NO_LINK | getattr(os, "O_NONBLOCK", 0)  # opening a pipe would block
-_SLOT = 512  # bytes: one sector of a disk, which is written whole or not at all
 
 
 class SQLiteLog(EventLog):
@@ -75,7 +74,21 @@ class SQLiteLog(EventLog):
         with ExitStack() as undo:
             undo.callback(self._owner.release)
             self._check_mark(accept_loss)  # after locking: the last owner may have written it
-            self._connection = undo.enter_context(closing(self._connect(create=about is not None)))
+            try:
+                if about is not None:
+                    create_private(self._file)
+                self._connection = sqlite3.connect(
+                    self.path,
+                    timeout=5.0,
+                    isolation_level=None,
+                    check_same_thread=False,
+                    cached_statements=2 * _AT_ONCE,
+                )
+            except (sqlite3.Error, OSError) as error:
+                raise LogError(
+                    f"{self.path}: cannot be opened ({error}); is its folder there, may you write?"
+                ) from error
+            undo.callback(self._connection.close)
             self._begin(about)
             undo.pop_all()
 
@@ -137,24 +150,10 @@ class SQLiteLog(EventLog):
         except (sqlite3.Error, ValueError, TypeError) as error:
             raise self._unusable(error) from error
 
-    def _acknowledge(self, lines: list[tuple[Any, ...]]) -> None:
-        with suppress(OSError):  # the events are in the log, and the next write records a later mark
-            self._mark.write(Mark(lines[-1][0], lines[-1][-1]))
-
     # Opening.
 
     def _is_empty(self) -> bool:
         return not self.path.exists() or self.path.stat().st_size == 0
-
-    def _connect(self, create: bool) -> sqlite3.Connection:
-        try:
-            if create:
-                create_private(self._file)
-            return sqlite3.connect(
-                self.path, isolation_level=None, check_same_thread=False, timeout=5.0, cached_statements=2 * _AT_ONCE
-            )
-        except (sqlite3.Error, OSError) as error:
-            raise LogError(f"{self.path}: cannot be opened ({error}); is its folder there, may you write?") from error
 
     def _begin(self, about: dict[str, Any] | None) -> None:
         """Create the tables of a new log, or check that there is one; the file of another program is not touched."""
@@ -180,7 +179,7 @@ class SQLiteLog(EventLog):
             ((version,),) = self._fetch("PRAGMA user_version")
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._unusable(error) from error
-        check_version(self.path, version)
+        self._check_version(version)
         self.discard_pending()
         self._identity = _identity(self.path)
 
@@ -226,15 +225,19 @@ class SQLiteLog(EventLog):
         with self._access:
             self._check_in_place()
             if len(lines) <= _AT_ONCE and not self._connection.in_transaction:
-                self._insert(lines)  # a single statement is a transaction
+                self._append(lines)  # a single statement is a transaction
             else:
                 with self._transaction():
                     for start in range(0, len(lines), _AT_ONCE):
-                        self._insert(lines[start : start + _AT_ONCE])
+                        self._append(lines[start : start + _AT_ONCE])
             self._acknowledge(lines)
 
-    def _insert(self, lines: list[tuple[Any, ...]]) -> None:
+    def _append(self, lines: list[tuple[Any, ...]]) -> None:
         self._connection.execute(_INSERT + ", ".join([_ONE] * len(lines)), [*chain.from_iterable(lines)])
+
+    def _acknowledge(self, lines: list[tuple[Any, ...]]) -> None:
+        with suppress(OSError):  # the events are in the log, and the next write records a later mark
+            self._mark.write(Mark(lines[-1][0], lines[-1][-1]))
 
     def _check_in_place(self) -> None:
         """Raise if the file was removed or replaced: writes to it would be lost."""
@@ -248,7 +251,7 @@ class SQLiteLog(EventLog):
                 self._check_in_place()
             except sqlite3.Error as error:
                 raise LogError(f"{self.path}: {error}; put it back, or open it again") from error
-            ((last,),) = self._find("coalesce(max(seq), 0)", "events")
+            ((last,),) = self._select("coalesce(max(seq), 0)", "events")
             with self._queueing:
                 written = self._pending.lines[0][0] - 1 if self._pending.lines else self.last_seq
             if last > written:
@@ -256,7 +259,7 @@ class SQLiteLog(EventLog):
 
     def _holds(self, batch: Batch) -> bool:
         with suppress(LogError):
-            if batch.lines and self._find("1", "events", "seq = ?", batch.lines[-1][0]):
+            if batch.lines and self._select("1", "events", "seq = ?", batch.lines[-1][0]):
                 self._acknowledge(batch.lines)
                 return True
         return False
@@ -304,9 +307,15 @@ class OwnerFile:
             opened = os.open(self._path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o600)
             try:
                 fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # the last owner may have removed it between our opening and locking it.
+                # The last owner may have removed it between our opening and locking it.
                 if is_in_place(opened, self._path):
-                    self._write(opened)
+                    found = os.fstat(opened)
+                    is_empty = not os.pread(opened, _LONGEST_FILE, 0).strip(b"\0")
+                    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or not (is_empty or _owner_in(opened)):
+                        raise LogError(f"{self._path}: is no file of a decider's; move it away")
+                    os.fchmod(opened, 0o600)
+                    os.ftruncate(opened, 0)
+                    os.pwrite(opened, json.dumps(Owner.here()._asdict()).encode(), 0)
                     self._file = opened
             except BlockingIOError:
                 owner = str(_owner_in(opened) or "another process")
@@ -314,16 +323,6 @@ class OwnerFile:
             finally:
                 if self._file is None:
                     os.close(opened)
-
-    def _write(self, opened: int) -> None:
-        """Write this process into the owner file; raise LogError if the file is another program's."""
-        found = os.fstat(opened)
-        is_empty = not os.pread(opened, _LONGEST_OWNER, 0).strip(b"\0")
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or not (is_empty or _owner_in(opened)):
-            raise LogError(f"{self._path}: is no file of a decider's; move it away")
-        os.fchmod(opened, 0o600)
-        os.ftruncate(opened, 0)
-        os.pwrite(opened, json.dumps(Owner.here()._asdict()).encode(), 0)
 
     def release(self) -> None:
         """Release the lock."""
@@ -342,44 +341,42 @@ class Mark(NamedTuple):
 
 
 class MarkFile:
-    """The file with a log's mark.
+    """The file with a log's mark: one line of fixed length, within a sector of the disk, which is written whole.
 
     It is not synced with every event: it survives a crash of the process, and after a power failure it may be behind
-    the log, never ahead of it. Its two slots are written alternately, so that a torn write leaves one intact.
+    the log, never ahead of it.
     """
 
     def __init__(self, log: Path) -> None:
         self.path = _beside(log, ".last")
-        self._n_written, self._is_whole = 0, False
+        self._is_ours = False  # it was read or written, and may be written over
 
     def read(self) -> Mark | None:
         """Return the mark, None if there is no file; raises ValueError if damaged, OSError for a link or pipe."""
         try:
             with open(self.path, "rb", opener=_open_plain) as file:
-                content = file.read(2 * _SLOT)
+                line = file.read(_LONGEST_FILE)
+            seq, event, _ = line.decode().split()
+            mark = Mark(int(seq), bytes.fromhex(event))
+            if line != _mark_line(mark):
+                raise ValueError("it is damaged")
         except FileNotFoundError:
             return None
-        whole = [found for slot in (content[:_SLOT], content[_SLOT:]) if (found := _parsed_mark(slot)) is not None]
-        if not whole:
-            raise ValueError("it is damaged")
-        (self._n_written, mark), self._is_whole = max(whole), True
+        self._is_ours = True
         return mark
 
     def write(self, mark: Mark) -> None:
         """Write a new mark, to a new file if the present one is damaged or was removed."""
-        self._n_written += 1
-        line = _mark_line(self._n_written, mark)
-        if self._is_whole:
+        if self._is_ours:
             with suppress(FileNotFoundError):
                 opened = os.open(self.path, os.O_WRONLY | _PLAIN)
                 try:
-                    os.lseek(opened, _SLOT * (self._n_written % 2), os.SEEK_SET)
-                    os.write(opened, line)
+                    os.write(opened, _mark_line(mark))
                 finally:
                     os.close(opened)
                 return
-        replace_file(self.path, 2 * line.ljust(_SLOT, b"\n"), mode=0o600)
-        self._is_whole = True
+        replace_file(self.path, _mark_line(mark), mode=0o600)
+        self._is_ours = True
 
     def sync(self) -> None:
         """Let the mark survive a power failure; an older one is harmless."""
@@ -387,19 +384,9 @@ class MarkFile:
             os.fsync(file.fileno())
 
 
-def _mark_line(n_written: int, mark: Mark) -> bytes:
-    text = f"{n_written:020d} {mark.seq:020d} {mark.checksum.hex()}"
+def _mark_line(mark: Mark) -> bytes:
+    text = f"{mark.seq:020d} {mark.checksum.hex()}"
     return f"{text} {blake2b(text.encode(), digest_size=8).hexdigest()}\n".encode()
-
-
-def _parsed_mark(slot: bytes) -> tuple[int, Mark] | None:
-    """Return the write count and mark of a slot, or None if it is damaged."""
-    try:
-        n_written, seq, event, _ = slot.split(b"\n")[0].decode().split(" ")
-        found = int(n_written), Mark(int(seq), bytes.fromhex(event))
-    except ValueError:
-        return None
-    return found if slot.startswith(_mark_line(*found)) else None
 
 
 def _open_plain(path: str, flags: int) -> int:
@@ -413,7 +400,7 @@ def _open_plain(path: str, flags: int) -> int:
 def _owner_in(opened: int) -> Owner | None:
     """Return the owner named in an owner file, or None if it has another format."""
     with suppress(ValueError, TypeError):
-        return Owner(**json.loads(os.pread(opened, _LONGEST_OWNER, 0)))
+        return Owner(**json.loads(os.pread(opened, _LONGEST_FILE, 0)))
     return None
 
 

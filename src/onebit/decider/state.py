@@ -1,41 +1,56 @@
-"""The state of a decider: encoder, learner, open tickets and counts. It follows from the events of the log."""
+"""The state of a decider, which follows from the events of its log, and the recorder of events."""
 
+import warnings
 from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from onebit.asking import Asking, Decision
-from onebit.decider.log import as_rows, row_of_bytes, row_to_bytes
-from onebit.decider.settings import Settings
+from onebit.decider.log import EventLog, Snapshot, as_rows, row_of_bytes, row_to_bytes
+from onebit.decider.settings import Clock, Settings
 from onebit.decider.tickets import (
     Event,
+    Feedback,
     Kind,
+    LogWriteError,
     Moment,
     Open,
+    ReplayWarning,
     Shadow,
     Ticket,
+    TicketConflictError,
+    id_of,
+    index_of,
+    indices_of,
 )
-from onebit.encoding import Encoded, Encoder
+from onebit.encoding import Encoded, Encoder, record_to_json
 from onebit.engine.randomness import decider_number, uniform_label
-from onebit.inputs import Floats
+from onebit.inputs import brief
+from onebit.labels import check_classes
 from onebit.learners.saving import from_bytes, to_bytes
 from onebit.learners.tickets import TICKET_BYTES
 from onebit.typed_json import Trusted, describe, parse, restore, write
 
 _HEAD = 8  # bytes for the length of a snapshot's header
 _MOST_MOMENTS = 512  # of the learning curve; beyond it every second one is dropped and the stride doubles
-RECENT = 10_000  # requests and feedback kept in memory, so that the log need not be queried
-
-Feedback = tuple[bool | None, int | None]  # whether the guess was right, None if withdrawn; the right label, if given
-Corrected = dict[str, Feedback]  # by ticket, what replaces the recorded feedback
-Decided = tuple[Encoded, str]  # an encoded record, and the learner's ticket of the guess for it
+_MOST_RANKED = 20  # labels in a ticket's ranking
+_RECENT = 10_000  # requests and feedback kept in memory, so that the log need not be queried
+_LONGEST_KEY = 200
+_EVENTS_PER_SNAPSHOT = 50_000
+_BYTES_PER_SNAPSHOT = 256 << 20
+_WORTH_A_SNAPSHOT = 1_000  # events at closing: fewer are replayed quickly
+_BYTES_WORTH_A_SNAPSHOT = 16 << 20
 
 # What a snapshot holds as it is.
 _PLAIN = "counts n_guesses n_answered n_wrong n_closed n_shadows n_asked n_asked_answered n_suggestions_right "
 _PLAIN += "stride seq is_altered differences first_difference"
-_MOST_RANKED = 20  # labels in a ticket's ranking
+
+_Corrected = dict[str, Feedback]  # by ticket, what replaces the recorded feedback
+_Decided = tuple[Encoded, str]  # an encoded record, and the learner's ticket of the guess for it
 
 
 class State:
@@ -67,9 +82,9 @@ class State:
         self.requests: OrderedDict[str, Ticket | Shadow] = OrderedDict()  # the latest results by key
         self.feedback: OrderedDict[str, Feedback] = OrderedDict()  # the latest by ticket
 
-    def decide(self, record: Any, stored: Any, allowed: list[int] | None) -> tuple[dict[str, Any], Decided]:
+    def decide(self, record: Any, allowed: list[int] | None) -> tuple[dict[str, Any], _Decided]:
         """Guess a label for a record, from some indices or all; return the event's body and what applies it."""
-        encoded = self.encoder.look(record)
+        stored, encoded = record_to_json(record), self.encoder.look(record)
         row: Any = encoded.row
         among = None if allowed is None else [self.classes[i] for i in allowed]
         floor = self.settings.exploration_floor
@@ -82,38 +97,44 @@ class State:
             if number < floor:
                 label = int(indices[uniform_label(number / floor, len(indices))])
             propensity = (1.0 - floor) * float(probabilities[label]) + floor / len(indices)
-        body = {"record": stored, "label": label, "wanted": guess.index, "propensity": propensity, "among": allowed}
-        body["additions"] = encoded.additions
         # The confidence is that of the learner's own guess: a label drawn in its place has none.
-        body["confidence"] = confidence = guess.confidence if label == guess.index else None
-        body["ranking"] = _ranking(guess.scores)
+        confidence = guess.confidence if label == guess.index else None
+        best = np.argsort(-guess.scores, kind="stable")[:_MOST_RANKED].tolist()
+        ranking = [i for i in best if guess.scores[i] > -np.inf]
+        body = {"record": stored, "label": label, "wanted": guess.index, "propensity": propensity}
+        body |= {"among": allowed, "n_classes": len(self.classes), "additions": encoded.additions}
+        body |= {"confidence": confidence, "ranking": ranking}
         if self.asking is not None:
             body["decision"] = self.asking.propose(confidence)
         return body, (encoded, guess.id)
 
-    def apply(self, event: Event, corrected: Corrected | None = None, decided: Decided | None = None) -> None:
+    def apply(self, event: Event, corrected: _Corrected | None = None, decided: _Decided | None = None) -> None:
         """Apply an event; `decided` comes from `decide` for a new guess, and is computed again for one of the log."""
+        body, row = event.body, event.row
         if event.kind == Kind.GUESSED:
             self._open_ticket(event, decided)
         elif event.kind in (Kind.FEEDBACK, Kind.CLOSED):
             self._close_ticket(event, corrected or {})
         elif event.kind == Kind.SHADOW:
-            self._learn_from_shadow(event)
+            if body["correct"] is not None:  # first: a refusal by the learner must change nothing
+                label = self.classes[body["label"]]
+                self.learner.learn_from(as_rows(row), [label], body["correct"], body["propensity"])
+            self.encoder.take(Encoded(row, body["additions"]))  # type: ignore[arg-type]
+            self.n_shadows += 1
         elif event.kind == Kind.CLASS_ADDED:
-            self._add_class(restore(event.body["label"], Trusted(self._trusted)))
+            self._add_class(body["label"])
         elif event.kind == Kind.CHANGED:
-            self._change_settings(event.body)
-            self.learner.max_open_tickets = self.settings.max_open + 1
+            self._change_settings(body)
         elif event.kind not in (Kind.OPENED, Kind.CORRECTED):
             raise ValueError(f"{event.kind!r:.80} is no kind of event")
         if event.key is not None:
             _remember(self.requests, event.key, self.result_of(event))
         self.seq = event.seq
 
-    def _open_ticket(self, event: Event, decided: Decided | None) -> None:
+    def _open_ticket(self, event: Event, decided: _Decided | None) -> None:
         """Open the ticket of a guess; the learner keeps the row if the label is its own guess."""
         row: Any = event.row
-        body, ticket, label = event.body, str(event.ticket), event.body["label"]
+        body, label = event.body, event.body["label"]
         is_own = label == body["wanted"]
         if decided is None:  # a guess of the log: the learner guesses again
             guess = self.learner.guess(row, None if body["among"] is None else [self.classes[i] for i in body["among"]])
@@ -125,36 +146,28 @@ class State:
                 self.first_difference = self.first_difference or event.seq
         encoded, own = decided
         self.encoder.take(encoded)
-        opened = self._opened(event, own if is_own else None)
+        opened = Open.of(event, own) if is_own else Open.of(event, row=row)
         if not is_own:
-            opened = opened._replace(row=row)
             self.row_bytes += TICKET_BYTES + row.nbytes
             self.learner.drop(own)
-        self.open[ticket] = opened
+        if opened.decision is not None and self.asking is not None:
+            self.asking.open(opened.decision)
+        self.open[str(event.ticket)] = opened
         self.latest_row = row
         self.counts[label][0] += 1
         self.n_guesses += 1
-
-    def _opened(self, event: Event, own: str | None) -> Open:
-        """Return the open ticket of a guess, which counts for the rule of asking from now on."""
-        body, decision = event.body, event.body.get("decision")
-        decision = None if decision is None else Decision(*decision)
-        ask = decision is not None and decision.ask
-        if decision is not None and self.asking is not None:
-            self.asking.open(decision)
-        self.n_asked += ask
-        known = body["confidence"], tuple(body["ranking"]), ask, decision
-        return Open(event.seq, event.time, body["label"], own, body["propensity"], None, *known)
+        self.n_asked += opened.ask
 
     def _change_settings(self, changes: dict[str, Any]) -> None:
         """Change settings; with another limit on asking its count begins anew, without the tickets open now."""
         before, self.settings = self.settings, self.settings.changed(changes)
+        self.learner.max_open_tickets = self.settings.max_open + 1
         limits = self.settings.wrong_at_most, self.settings.ask_at_most
         if limits != (before.wrong_at_most, before.ask_at_most):
             self.asking = self.settings.new_asking()
             self.open = {name: each._replace(decision=None) for name, each in self.open.items()}
 
-    def _close_ticket(self, event: Event, corrected: Corrected) -> None:
+    def _close_ticket(self, event: Event, corrected: _Corrected) -> None:
         ticket, correct, truth = str(event.ticket), event.body["correct"], event.body.get("label")
         if event.kind == Kind.CLOSED:
             self.n_closed += 1
@@ -169,7 +182,7 @@ class State:
         if row is not None:
             self.row_bytes -= TICKET_BYTES + row.nbytes
         if correct is not None:
-            self.count_feedback(label, correct, event.time, closed.ask)
+            self._count_feedback(label, correct, event.time, closed.ask)
         if self.asking is not None and decision is not None:
             self.asking.drop(decision) if correct is None else self.asking.answer(decision, correct)
         if own is not None and correct is None:
@@ -183,7 +196,7 @@ class State:
             if truth is not None and not correct and self.learner._state.learns_from_logs():
                 self.learner.learn_labels(as_rows(row), [self.classes[truth]])
 
-    def count_feedback(self, label: int, correct: bool, time: float, ask: bool = False) -> None:
+    def _count_feedback(self, label: int, correct: bool, time: float, ask: bool) -> None:
         """Count feedback, for the totals and the learning curve; on a suggestion it is counted apart."""
         if ask:
             self.n_asked_answered += 1
@@ -202,16 +215,8 @@ class State:
         """Return the counts as a point of the learning curve."""
         return Moment(time, self.n_guesses, self.n_answered, self.n_wrong, self.n_asked)
 
-    def _learn_from_shadow(self, event: Event) -> None:
-        row: Any = event.row
-        body = event.body
-        if body["correct"] is not None:  # first: a refusal by the learner must change nothing
-            label = self.classes[body["label"]]
-            self.learner.learn_from(as_rows(row), [label], body["correct"], body["propensity"])
-        self.encoder.take(Encoded(row, body["additions"]))
-        self.n_shadows += 1
-
-    def _add_class(self, label: Any) -> None:
+    def _add_class(self, described: Any) -> None:
+        label = restore(described, Trusted(self._trusted))
         self.indices[label] = len(self.classes)
         self.classes.append(label)
         self.counts.append([0, 0, 0])
@@ -222,13 +227,9 @@ class State:
 
     def result_of(self, event: Event) -> Any:
         """Return what the call of a guess or shadow event returns."""
-        body = event.body
         if event.ticket is None:
-            return Shadow(self.classes[body["would"]], bool(body["would"] == body["label"]))
-        ask = "decision" in body and bool(body["decision"][0])
-        known = body["confidence"], body["ranking"], ask
-        opened = Open(event.seq, event.time, body["label"], None, body["propensity"], None, *known)
-        return self.ticket_of(event.ticket, opened)
+            return Shadow(self.classes[event.body["would"]], bool(event.body["would"] == event.body["label"]))
+        return self.ticket_of(event.ticket, Open.of(event))
 
     def ticket_of(self, name: str, opened: Open) -> Ticket:
         """Return a ticket as callers get it."""
@@ -243,7 +244,7 @@ class State:
             "encoder": self.encoder.state(),
             "classes": describe(self.classes),
             "open": [
-                [ticket, *each._replace(row=None if each.row is None else row_to_bytes(each.row).hex())]  # type: ignore[arg-type]
+                [ticket, None if each.row is None else row_to_bytes(each.row).hex(), *each._replace(row=None)]
                 for ticket, each in self.open.items()
             ],
             "asking": None if self.asking is None else self.asking.state(),
@@ -264,13 +265,11 @@ class State:
             state.encoder = Encoder.from_state(header["encoder"])
             state.classes = restore(header["classes"], Trusted(trusted))
             state.indices = {label: i for i, label in enumerate(state.classes)}
-            asking = header["asking"]
-            state.asking = None if asking is None else Asking.from_state(asking)
-            for ticket, *values in header["open"]:
-                stored = Open(*values)
-                row: Any = None if stored.row is None else row_of_bytes(bytes.fromhex(stored.row))  # type: ignore[arg-type]
-                decision = None if stored.decision is None else Decision(*stored.decision)
-                state.open[ticket] = stored._replace(row=row, decision=decision, ranking=tuple(stored.ranking))
+            state.asking = None if header["asking"] is None else Asking.from_state(header["asking"])
+            for ticket, hexed, *values in header["open"]:
+                opened, row = Open(*values), None if hexed is None else row_of_bytes(bytes.fromhex(hexed))
+                decision = None if opened.decision is None else Decision(*opened.decision)
+                state.open[ticket] = opened._replace(row=row, decision=decision, ranking=tuple(opened.ranking))
                 state.row_bytes += 0 if row is None else TICKET_BYTES + row.nbytes
             state.curve = [Moment(*each) for each in header["curve"]]
             state.restored = state.seq
@@ -279,13 +278,216 @@ class State:
         return state
 
 
-def _ranking(scores: Floats) -> list[int]:
-    """Return the positions of the highest scores, the highest first."""
-    best = np.argsort(-scores, kind="stable")[:_MOST_RANKED].tolist()
-    return [i for i in best if scores[i] > -np.inf]
-
-
 def _remember(recent: "OrderedDict[str, Any]", name: str, value: Any) -> None:
     recent[name] = value
-    if len(recent) > RECENT:
+    if len(recent) > _RECENT:
         recent.popitem(last=False)
+
+
+class Recorder:
+    """Records events: applies them to the state of a decider, and appends them to its log.
+
+    If either fails the state is stale, and is rebuilt from the log before the next call. Callers hold the decider's
+    lock. `rebuild` is given a snapshot in memory, later than those of the log, if there is one.
+    """
+
+    def __init__(self, log: EventLog, rebuild: Callable[[Snapshot | None], State], clock: Clock) -> None:
+        self.log, self._rebuild, self._clock = log, rebuild, clock
+        self._is_stale = False
+        self._kept: Snapshot | None = None  # in memory, after a failed write: the next failure needs no full replay
+        self._snapshot_seq = self._snapshot_bytes = 0  # the event of the latest, and the log's `n_appended` then
+        self.state = self._replayed()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the state may not be what the log says."""
+        return self._is_stale or self.log.is_behind
+
+    def make_ready(self) -> None:
+        """Rebuild the state from the log if it is stale, and close tickets past their deadline."""
+        if self.is_stale:
+            failed, self._is_stale = self.log.is_behind, True  # until the replay is complete
+            with suppress(LogWriteError):  # raised to the callers that wait for it
+                self.log.flush()
+            self.log.discard_pending()
+            self.state = self._replayed()
+            self._is_stale = False
+            if failed and (self._kept is None or self._kept.seq != self.state.seq):
+                self._kept = Snapshot(self.state.seq, self.state.to_bytes())
+        self._snapshot_if_long(_EVENTS_PER_SNAPSHOT, _BYTES_PER_SNAPSHOT)
+        self.log.raise_unreported()
+        if (deadline := self.state.settings.deadline) is not None:
+            now = self._clock.now(self.log.last_time)
+            while (oldest := next(iter(self.state.open.values()), None)) and oldest.time + deadline <= now:
+                self._close_oldest(len(self.state.open) - 1)
+
+    def _replayed(self) -> State:
+        kept = None if self._kept is None or self._kept.seq < self.log.compacted else self._kept
+        state = self._rebuild(kept)
+        if kept is None:
+            n_bytes = self.log.n_appended - self.log.bytes_after(state.restored)
+            self._snapshot_seq, self._snapshot_bytes = state.restored, n_bytes
+        if state.differences:
+            rounds = f"{state.differences} rounds (first in event {state.first_difference})"
+            message = f"this onebit, or what it computes with, would have guessed otherwise in {rounds}"
+            warnings.warn(f"{message}. The guesses and answers of the log stand", ReplayWarning, stacklevel=4)
+        return state
+
+    def snapshot(self) -> None:
+        """Write a snapshot of the state."""
+        # First, so that after a failure the next is tried after the usual interval.
+        self._snapshot_seq, self._snapshot_bytes = self.state.seq, self.log.n_appended
+        self.log.save_snapshot(Snapshot(self.state.seq, self.state.to_bytes()))
+        self._kept = None
+
+    def finish(self) -> None:
+        """Write what is pending, and a snapshot if a replay would be long."""
+        if not self.is_stale:
+            self.log.flush()  # here, so that a failure is raised
+            self._snapshot_if_long(_WORTH_A_SNAPSHOT, _BYTES_WORTH_A_SNAPSHOT)
+
+    def _snapshot_if_long(self, n_events: int, n_bytes: int) -> None:
+        """Write a snapshot if a replay would read so many events or bytes; a failure only warns."""
+        log = self.log
+        if log.last_seq - self._snapshot_seq < n_events and log.n_appended - self._snapshot_bytes < n_bytes:
+            return
+        try:
+            self.snapshot()
+        except LogWriteError:
+            pass  # raised to the callers that wait for those events
+        except Exception as error:
+            message = f"no snapshot could be written ({error!r:.200}): events are safe, and opening replays them"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+    def record(
+        self, kind: Kind, ticket: str | None, body: dict[str, Any], key: str | None = None, by: _Decided | None = None
+    ) -> Event:
+        """Apply an event to the state and append it to the log."""
+        row = None if by is None else by[0].row
+        event = Event(self.log.last_seq + 1, self._clock.now(self.log.last_time), kind, ticket, body, row, key)
+        self._is_stale = True  # until the event is applied and appended: Ctrl-C may come at any moment
+        try:
+            self.state.apply(event, decided=by)  # first: one that cannot be applied must not be in the log
+        except ValueError:
+            self._is_stale = kind != Kind.SHADOW  # whose refusal by the learner changes nothing
+            raise
+        self.log.append(event)
+        self._is_stale = kind == Kind.CORRECTED  # which is replayed in the place of the mistaken feedback
+        return event
+
+    def guess(self, record: Any, among: Any, key: str | None) -> Ticket:
+        """Guess a label for a record; a refused record changes nothing."""
+        if key is not None and (before := self._earlier(key, Ticket)) is not None:
+            return before  # type: ignore[no-any-return]
+        allowed = None if among is None else indices_of(self.state.indices, among)
+        self._is_stale = True
+        try:
+            body, decided = self.state.decide(record, allowed)
+        except ValueError:
+            self._is_stale = False
+            raise
+        token = decided[1].partition("-")[2]  # drawn at random by the learner: no ticket's id can be guessed
+        event = self.record(Kind.GUESSED, f"{self.log.last_seq + 1}-{token}", body, key, decided)
+        self._close_oldest(self.state.settings.max_open)
+        return self.state.result_of(event)  # type: ignore[no-any-return]
+
+    def guess_many(self, records: Iterable[Any], among: Any) -> list[Ticket]:
+        """Guess a label for each record; if one is refused, close the tickets of the others."""
+        tickets: list[Ticket] = []
+        try:
+            tickets.extend(self.guess(record, among, None) for record in records)
+        except ValueError:
+            self.close_unanswered(ticket.id for ticket in tickets)
+            raise
+        return tickets
+
+    def answer(self, ticket: str | Ticket, correct: bool | None, index: int | None = None) -> bool:
+        """Record whether a guess was right, or the index of its right label; return whether that is new."""
+        name, known = id_of(ticket), self.state.open.get(id_of(ticket))
+        if known is not None:
+            body = {"correct": correct} if index is None else {"correct": index == known.label, "label": index}
+            self.record(Kind.FEEDBACK, name, body)
+            return True
+        before, label = self._feedback_of(name)
+        if index is None:
+            if before == correct:
+                return False
+            was = f"told {before} before, and {correct} now; if {before} was a mistake, say so"
+            if before is None:
+                was = f"withdrawn, and is closed; if {correct} is known now, say so"
+            raise TicketConflictError(f"ticket {name!r} was {was}", "correct", id=name, correct=correct)
+        label = self.log.guessed(name) if label is None and before else label
+        if label == index:
+            return False
+        was = "withdrawn" if before is None else "told that its label is wrong, and not which is right"
+        was = was if label is None else f"told the label {brief(self.state.classes[label])} before"
+        right = self.state.classes[index]
+        raise TicketConflictError(
+            f"ticket {name!r} was {was}; to replace that, say so", "correct", id=name, label=right
+        )
+
+    def correct(self, ticket: str | Ticket, correct: bool | None, index: int | None = None) -> None:
+        """Replace feedback by another bit or by the right label, or withdraw it."""
+        name = id_of(ticket)
+        if name in self.state.open:
+            raise TicketConflictError(f"ticket {name!r} has no answer yet that could be a mistake; use tell")
+        before = self._feedback_of(name)
+        correct = correct if index is None else index == self.log.guessed(name)
+        corrects = [event.seq for event in self.log.find(ticket=name) if event.kind == Kind.FEEDBACK]
+        if not corrects or corrects[0] <= self.log.compacted:
+            raise TicketConflictError(f"ticket {name!r}: its answer was compacted away, and cannot be corrected")
+        if before != (correct, index):
+            self.record(Kind.CORRECTED, name, {"correct": correct, "label": index, "corrects": corrects[0]})
+            self.log.flush()
+
+    def shadow(self, record: Any, label: Any, feedback: dict[str, Any], key: str | None) -> Shadow:
+        """Learn from a decision of the application; a refusal by the learner changes nothing."""
+        if key is not None and (before := self._earlier(key, Shadow)) is not None:
+            return before  # type: ignore[no-any-return]
+        index = index_of(self.state.indices, label)
+        encoded = self.state.encoder.look(record)
+        would = int(np.argmax(self.state.learner.probabilities(as_rows(encoded.row))[0]))
+        body = {"record": record_to_json(record), "label": index, "would": would, "additions": encoded.additions}
+        event = self.record(Kind.SHADOW, None, body | feedback, key, (encoded, ""))
+        return self.state.result_of(event)  # type: ignore[no-any-return]
+
+    def _close_oldest(self, most: int) -> None:
+        """Close the oldest tickets until at most `most` are open."""
+        while len(self.state.open) > most:
+            correct = False if self.state.settings.silence == "wrong" else None
+            self.record(Kind.CLOSED, next(iter(self.state.open)), {"correct": correct})
+
+    def add_class(self, label: Any) -> None:
+        """Add a label to the classes."""
+        check_classes([*self.state.classes, label])
+        self.record(Kind.CLASS_ADDED, None, {"label": describe(label)})
+
+    def change(self, settings: dict[str, Any]) -> None:
+        """Change settings from now on."""
+        others = self.state.settings.changed(settings).changeable()
+        self.record(Kind.CHANGED, None, {name: others[name] for name in settings})
+        self._close_oldest(self.state.settings.max_open)
+
+    def close_unanswered(self, names: Iterable[str]) -> None:
+        """Close tickets without feedback, which counts as nothing whatever the settings say."""
+        for name in names:
+            if name in self.state.open:
+                self.record(Kind.CLOSED, name, {"correct": None})
+
+    def _earlier(self, key: str, wanted: type) -> Any:
+        """Return the result of an earlier request with that key, if there is one."""
+        if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY:
+            raise ValueError(f"key must be a text of at most {_LONGEST_KEY} characters; got {brief(key)}")
+        before: Any = self.state.requests.get(key)
+        if before is None:
+            if len(self.log.latest.lines) >= _RECENT:  # it may be pending, and forgotten
+                self.log.flush()
+            before = next((self.state.result_of(event) for event in self.log.find(key=key)), None)
+        if before is None or isinstance(before, wanted):
+            return before
+        other = type(before).__name__.lower()
+        raise ValueError(f"key {key!r} names a request of another kind, a {other}; choose another")
+
+    def _feedback_of(self, name: str) -> Feedback:
+        """Return the latest feedback of a closed ticket."""
+        return self.state.feedback[name] if name in self.state.feedback else self.log.feedback_of(name)

@@ -12,11 +12,16 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from onebit.asking import Decision
 from onebit.inputs import Rows, brief
 
 _LONGEST_LABEL = 200
 _MOST_SHOWN = 100  # labels in an error message, which is cut to 200 characters
+
+Feedback = tuple[bool | None, int | None]
+"""Whether a guess was right, None if withdrawn; and the index of the right label, if given."""
 
 
 class Kind(StrEnum):
@@ -25,8 +30,7 @@ class Kind(StrEnum):
     OPENED = "opened"  # a process opened the decider; holds versions and platform
     GUESSED = "guessed"
     FEEDBACK = "feedback"
-    CLOSED = "closed"
-    """A ticket was closed without feedback; `correct` is False if that counts as wrong, None if not at all."""
+    CLOSED = "closed"  # without feedback; `correct` is False if that counts as wrong, None if not at all
     CORRECTED = "corrected"  # feedback was reversed or withdrawn; holds the number of the event it corrects
     CHANGED = "changed"  # some settings were changed
     CLASS_ADDED = "class_added"
@@ -71,10 +75,18 @@ class Open(NamedTuple):
     own: str | None  # the learner's ticket; None if the label was not chosen by the learner
     propensity: float
     row: Rows | None  # the encoded record, if the label was not chosen by the learner
-    confidence: float | None = None
-    ranking: tuple[int, ...] = ()  # indices of labels
-    ask: bool = False
-    decision: Decision | None = None  # what the rule of asking must know when the answer comes
+    confidence: float | None
+    ranking: tuple[int, ...]  # indices of labels
+    ask: bool
+    decision: Decision | None  # what the rule of asking must know when the answer comes
+
+    @classmethod
+    def of(cls, event: Event, own: str | None = None, row: Rows | None = None) -> "Open":
+        """Return the ticket of a guess."""
+        body, decision = event.body, event.body.get("decision")
+        decision = None if decision is None else Decision(*decision)
+        known = body["confidence"], tuple(body["ranking"]), decision is not None and decision.ask, decision
+        return cls(event.seq, event.time, body["label"], own, body["propensity"], row, *known)
 
 
 class Shadow(NamedTuple):
@@ -148,17 +160,7 @@ class UnreachableError(LogError):
 
 
 class OwnedError(LogError):
-    """Another process has the decider open; the message names it.
-
-    Parameters
-    ----------
-    message : str
-        The error message.
-    owner : str
-        Description of the owning process.
-    epoch : int
-        The owner's epoch in a database; 0 for files.
-    """
+    """Another process has the decider open: the message and `owner` name it; `epoch` is its number in a database."""
 
     def __init__(self, message: str, owner: str = "another process", epoch: int = 0) -> None:
         super().__init__(message)
@@ -202,8 +204,7 @@ class AdvisedError(ValueError):
 
     Examples
     --------
-    >>> error = AdvisedError("no class; it can join", "add_class", label="refund")
-    >>> str(error)
+    >>> str(AdvisedError("no class; it can join", "add_class", label="refund"))
     "no class; it can join: add_class('refund')"
     """
 
@@ -221,15 +222,28 @@ class TicketConflictError(AdvisedError):
 
 
 def _in_python(verb: str, arguments: dict[str, Any]) -> str:
-    method = "correct_answer" if verb == "correct" else verb
     given = [
-        f"label={value!r}" if verb == "correct" and name == "label" else repr(value)
-        for name, value in arguments.items()
+        f"label={each!r}" if (verb, name) == ("correct", "label") else repr(each) for name, each in arguments.items()
     ]
-    return f"{method}({', '.join(given)})"
+    return f"{'correct_answer' if verb == 'correct' else verb}({', '.join(given)})"
 
 
-# Labels.
+# Arguments of a call.
+
+
+def id_of(ticket: str | Ticket) -> str:
+    """Return the id of a ticket, or raise ValueError for other objects."""
+    name = ticket.id if isinstance(ticket, Ticket) else ticket
+    if not isinstance(name, str):
+        raise ValueError(f"ticket must be a ticket or its id; got {brief(ticket)}")
+    return name
+
+
+def check_feedback(correct: Any) -> bool:
+    """Return feedback as a bool, or raise ValueError."""
+    if not isinstance(correct, (bool, np.bool_)):
+        raise ValueError(f"correct must be True or False; got {brief(correct)}")
+    return bool(correct)
 
 
 def index_of(indices: dict[Any, int], label: Any) -> int:

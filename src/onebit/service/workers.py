@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onebit.decider.decider import Decider
+from onebit.decider.decider import BASE_BYTES, CLASS_BYTES, Decider
 from onebit.decider.log import Batch
-from onebit.decider.queries import BASE_BYTES, CLASS_BYTES
-from onebit.decider.settings import check_database_is_supported, check_same
 from onebit.decider.tickets import LogError, LogWriteError, OwnedError, Status, UnreachableError
+from onebit.extras import require_extra
 from onebit.files import make_folder
 from onebit.machine_memory import Budget, MemoryBudgetError
 from onebit.service.gate import Problem, busy, problem_of
@@ -291,7 +290,7 @@ class WorkerPool:
         self._database: Any = None
         self.is_shared = url is not None  # with other services
         if url is not None:
-            check_database_is_supported()
+            require_extra("PostgreSQL needs", "postgres")
             from onebit.decider.postgres import Database  # psycopg, which is optional
 
             self._database = Database(url)
@@ -421,7 +420,7 @@ class WorkerPool:
                 worker, decider = before, before.open_decider()
                 classes = decider.classes  # not within try: its errors are no conflict, and name a path
                 try:
-                    check_same(title, decider.settings, settings, classes=classes)
+                    decider.settings.check_same(title, settings, classes)
                 except LogError as error:
                     raise Problem(409, str(error), "LogError") from error
             else:
