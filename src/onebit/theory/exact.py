@@ -7,7 +7,7 @@ are rows of Python's integers with one common power of two, and their sums of pr
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -132,7 +132,7 @@ def vanishing_weights(rows: Objects) -> list[int] | None:
     count = len(rows)
     if count - 1 > min(len(equations), _MOST_EQUATIONS):
         return None
-    with localcontext(prec=_DIGITS):
+    with localcontext(Context(prec=_DIGITS)):
         sizes = np.array([Decimal(max(map(abs, row))) for row in equations.tolist()], dtype=object)[:, None]
         # After exchange steps the table has the inverse of the chosen equations in the chosen weights' columns.
         table, chosen = equations * Decimal(1) / sizes, dict[int, int]()

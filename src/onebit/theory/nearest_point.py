@@ -15,7 +15,7 @@ Wolfe (1976). Finding the nearest point in a polytope. Mathematical Programming.
 """
 
 from collections.abc import Callable
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,7 +116,7 @@ def nearest_point(
     It ends when the relative gap is at most `gap`, when the combination's length is zero to rounding, or when rounding
     allows no further step. `on_pass` is called with the gap after every pass over all vertices.
     """
-    with localcontext(prec=_DIGITS):
+    with localcontext(Context(prec=_DIGITS)):
         active = (_DecimalActiveSet if hull.points.dtype == object else _ActiveSet)(hull.dimension)
         _work_through(active, hull, hull.price(active.direction)[1][:_POOL] if first is None else first, gap)
         stalled = 0
