@@ -73,7 +73,7 @@ def open_tickets(state: State, older_than: str | None, limit: int, asked: bool |
         end = int(number)
     wanted = (True, False) if asked is None else (asked,)
     older = ((name, each) for name, each in reversed(state.open.items()) if each.seq < end and each.ask in wanted)
-    return [state.ticket_of(name, each) for name, each in islice(older, limit)]
+    return [state.ticket_of(name, each.time, each.body, each.ask) for name, each in islice(older, limit)]
 
 
 def kernel_weights(learner: Learner) -> list[tuple[str, float]]:
