@@ -297,13 +297,7 @@ class Decider:
         self._write(self._recorder.correct, _id_of(ticket), None)
 
     def shadow(
-        self,
-        record: Any,
-        label: Any,
-        correct: bool | None,
-        *,
-        propensity: float | None = None,
-        key: str | None = None,
+        self, record: Any, label: Any, correct: bool | None, *, propensity: float | None = None, key: str | None = None
     ) -> Shadow:
         """Learn from a decision of the application; return what the decider would have guessed.
 
@@ -470,8 +464,7 @@ class Decider:
 
         Columns: ticket, time, label, propensity, correct (empty without feedback), answered, and the record as JSON.
         """
-        file = queries.check_table(path)
-        return self._read(lambda state: queries.write_guesses(file, self._log.events(), state.classes))
+        return self._read(lambda state: queries.write_guesses(path, self._log.events(), state.classes))
 
     def verify(self) -> bool:
         """Replay the whole log; return whether the result equals the current state to the last bit.
