@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from onebit.theory.exact import dot
 from onebit.theory.polynomials import (
-    SHARPER_CONSTANT,
     ChebyshevConstruction,
     HalfspacePolynomial,
     Halfspaces,
@@ -108,7 +107,7 @@ def test_theorem_7_degree_and_norm(halfspaces: Halfspaces) -> None:
     p = ChebyshevConstruction(halfspaces)
     expanded = p.expand()
     assert expanded.degree <= p.degree_bound
-    for constant in (188, SHARPER_CONSTANT, SHARPEST_CONSTANT):
+    for constant in (188, 94, SHARPEST_CONSTANT):
         # (constant·rs)^(rs), the bound squared, is a whole number: no rounding in the comparison.
         assert expanded.squared_norm <= (constant * p.degree_bound) ** p.degree_bound
         assert p.log2_norm_bound_with(constant) >= expanded.log2_norm

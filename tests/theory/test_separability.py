@@ -27,7 +27,7 @@ from onebit.theory import (
     verify_separator,
 )
 from onebit.theory.certificates import Kind
-from onebit.theory.nearest_point import Hull, nearest_point
+from onebit.theory.nearest_point import Hull, as_decimals, nearest_point
 from onebit.theory.separability import longest
 
 property_test = settings(max_examples=60, derandomize=True, deadline=None)
@@ -559,7 +559,7 @@ def test_more_than_a_float_can_tell_is_left_open() -> None:
 
 
 @pytest.mark.parametrize("factor", [1.0, 2.0**-40])
-def test_pairs_of_floats_find_what_floats_do(factor: float) -> None:
+def test_decimals_find_what_floats_do(factor: float) -> None:
     rng = np.random.default_rng(4)
     X = rng.standard_normal((300, 6))
     signs = np.where(X[:, 0] > 0.0, 1.0, -1.0)
@@ -567,14 +567,14 @@ def test_pairs_of_floats_find_what_floats_do(factor: float) -> None:
     X *= [factor, 1.0, 1.0, 1.0, 1.0, 1.0]
     X /= 10.0
     hull = Hull(X, (signs < 0.0).astype(np.int64), n_classes=2, strong_class=0)
-    floats, pairs = nearest_point(hull), nearest_point(hull, pairs=True)
-    assert pairs.gap <= 1e-9
-    assert pairs.upper <= floats.upper * (1.0 + 1e-12)
-    assert pairs.lower >= floats.lower * (1.0 - 1e-12)
+    floats, decimals = nearest_point(hull), nearest_point(hull.at(as_decimals(X)))
+    assert decimals.gap <= 1e-9
+    assert decimals.upper <= floats.upper * (1.0 + 1e-12)
+    assert decimals.lower >= floats.lower * (1.0 - 1e-12)
     if factor == 1.0:
-        assert sorted(pairs.vertices) == sorted(floats.vertices)
+        assert sorted(decimals.vertices) == sorted(floats.vertices)
     else:
-        assert pairs.lower > 0.01 * factor
+        assert decimals.lower > 0.01 * factor
 
 
 def test_the_longest_row_is_rounded_up() -> None:

@@ -1,7 +1,6 @@
 """What the theorems say, as functions: numbers in, number out, exactly.
 
-`BOUNDS` lists them by theorem number, and ``BOUNDS["2"].claim(n_classes=3, radius=1, margin=0.1)`` makes the one record
-of what a theorem says, a `Claim`: learners promise claims, adversaries force them, ``onebit bound`` prints them.
+`BOUNDS` lists them by theorem number, and ``BOUNDS["2"].claim(n_classes=3, radius=1, margin=0.1)`` makes a `Claim`.
 Whole-number bounds are Python integers. A float argument counts as the decimal it is written as (0.1 is one tenth), and
 quotients are formed exactly, so that ⌊4(0.7/0.07)²⌋ is 400, where floats give 399. Bounds that outgrow a float come
 with a twin whose name starts with ``log2_``; beyond the largest float, upper bounds are infinite and lower bounds raise
@@ -20,12 +19,6 @@ Examples
 ('lower', 25.0, 'expected mistakes of bandit learners')
 >>> perceptron_mistakes(n_classes=3, radius=1, margin=0.1), rational_kernel_mistakes(n_classes=2, margin=1.0)
 (800, 36192256)
->>> guarded_svm_mistakes(n_classes=3, radius=1, margin=0.1, n_kernels=1, softness=0)
-99211
->>> nearest_neighbor_mistakes(n_classes=3, radius=1, margin=0.1, dimension=2)
-882.0
->>> round(ignorant_lower_bound_sharp(margin=1e-5, dimension=10), 1)
-45017.4
 """
 
 import math
@@ -48,7 +41,7 @@ from onebit.bounds.claims import (
     weak_ratio,
 )
 from onebit.bounds.margin_transformation import (
-    InversePower,
+    TransformedMargin,
     rational_kernel_margin,
     sharper_margin,
     transformed_margin,
@@ -134,6 +127,13 @@ def kernel_perceptron_mistakes(n_classes: int, radius: float, margin: float) -> 
     return perceptron_mistakes(n_classes, radius, margin)
 
 
+def _rational_mistakes(K: int, margin: TransformedMargin) -> int:
+    if -2.0 * margin.log2 > _MOST_BITS:
+        raise OverflowError(f"the bound is about 2^{-2.0 * margin.log2:.3g}; use the function whose name begins log2_")
+    # k(x, x) ≤ 2 makes 4(R/γ')² = 8/γ'², and 1/γ'² is a whole number: the floor does nothing.
+    return (int(K) - 1) * 8 * margin.larger.inverse_square
+
+
 def log2_rational_kernel_mistakes(n_classes: int, margin: float) -> float:
     """Return the base-2 logarithm of `rational_kernel_mistakes`."""
     return 3.0 - 2.0 * transformed_margin(n_classes, margin).log2 + math.log2(n_classes - 1)
@@ -145,7 +145,7 @@ def rational_kernel_mistakes(n_classes: int, margin: float) -> int:
 
     They lie in the unit ball; for examples of length up to R the margin is γ/R, with ``Rational(normalize=True)``.
     """
-    return _rational_mistakes(n_classes, transformed_margin(n_classes, margin).larger)
+    return _rational_mistakes(n_classes, transformed_margin(n_classes, margin))
 
 
 def log2_rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> float:
@@ -156,14 +156,7 @@ def log2_rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> float:
 @bound("6-sharp", "upper", binds="Algorithm 2 with Rational()", log2=log2_rational_kernel_mistakes_sharp)
 def rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> int:
     """Return (K−1)⌊8/γ'²⌋ with the γ' that the proof of Theorem 5 yields (`sharper_margin`)."""
-    return _rational_mistakes(n_classes, sharper_margin(n_classes, margin).larger)
-
-
-def _rational_mistakes(K: int, margin: InversePower) -> int:
-    if -2.0 * margin.log2 > _MOST_BITS:
-        raise OverflowError(f"the bound is about 2^{-2.0 * margin.log2:.3g}; use the function whose name begins log2_")
-    # k(x, x) ≤ 2 makes 4(R/γ')² = 8/γ'², and 1/γ'² is a whole number: the floor does nothing.
-    return (int(K) - 1) * 8 * margin.inverse_square
+    return _rational_mistakes(n_classes, sharper_margin(n_classes, margin))
 
 
 @bound("10", "upper", "mistakes", binds="the Multiclass Perceptron, told every label")
@@ -219,24 +212,13 @@ def is_safe_reach(reach: float, margin: float) -> bool:
     """Return whether a reach is below √2·γ, by more than rounding, so that nothing within it has another label.
 
     This is Lemma 19, which has γ in place of every number below √2·γ.
-
-    Examples
-    --------
-    >>> is_safe_reach(0.14, margin=0.1), is_safe_reach(0.15, margin=0.1), is_safe_reach(2, margin=math.sqrt(2))
-    (True, False, False)
     """
     # In squares √2 need not be rounded.
     return check_decimal("reach", reach) ** 2 < 2 * check_decimal("margin", margin) ** 2 * (1 - _SLACK)
 
 
 def packing_bound(radius: float | Fraction, distance: float | Fraction, dimension: int) -> Fraction:
-    """Return Lemma 20's (2R/r+1)^d, exactly: the most points in a ball of radius R, any two more than r apart.
-
-    Examples
-    --------
-    >>> packing_bound(radius=1, distance=0.1, dimension=2)
-    Fraction(441, 1)
-    """
+    """Return Lemma 20's (2R/r+1)^d, exactly: the most points in a ball of radius R, any two more than r apart."""
     base = 2 * check_decimal("radius", radius) / check_decimal("distance", distance) + 1
     return Fraction(base ** check_integer("dimension", dimension, low=1))
 
@@ -297,11 +279,6 @@ def most_directions(margin: float, n_features: int) -> int:
     ----------
     margin, n_features : float, int
         γ, below 1/160; d features, at least 2.
-
-    Examples
-    --------
-    >>> [most_directions(0.001, d) for d in (2, 4, 8, 12, 20)]
-    [1, 6, 244, 9536, 14551915]
     """
     d, gamma = check_integer("n_features", n_features, low=2), check_decimal("margin", margin)
     if 160 * gamma >= 1:

@@ -22,8 +22,8 @@ _Function = TypeVar("_Function", bound=Callable[..., float])
 _P = ParamSpec("_P")
 _Logarithm = Callable[..., float] | None
 
+# Between them a power of 2 is an ordinary float; claims beyond them are given by their logarithm.
 _SMALLEST_LOG2, _LARGEST_LOG2 = -1022.0, 1023.0
-"""Between them a power of 2 is an ordinary float; claims beyond them are given by their logarithm."""
 
 # Powers beyond this are formed from logarithms: exact ones would take seconds, and soon for ever.
 MOST_EXACT_EXPONENT = 1000
@@ -48,14 +48,7 @@ _SAME_UNITS = "Check that margin and radius are in the same units"
 
 @dataclass(frozen=True)
 class Claim:
-    """What one theorem says for given numbers; made by an entry of `BOUNDS`.
-
-    Examples
-    --------
-    >>> claim = Claim("2", "expected mistakes", "upper", "Algorithm 1", 800, 9.64)
-    >>> claim.subject, claim.value
-    ('expected mistakes of Algorithm 1', 800)
-    """
+    """What one theorem says for given numbers; made by an entry of `BOUNDS`."""
 
     theorem: str
     """Its name in `BOUNDS`: "2", "3-remark", "21-sharp"."""
@@ -84,14 +77,7 @@ class Claim:
 
 
 def at_most(claims: Iterable[Claim], about: About) -> float:
-    """Return the smallest number that claims allow for `about`; infinity if none of them speaks of it.
-
-    Examples
-    --------
-    >>> always = Claim("10", "mistakes", "upper", "the Multiclass Perceptron", 200, 7.6)
-    >>> at_most([always], "expected mistakes"), at_most([always], "updates")
-    (200, inf)
-    """
+    """Return the smallest number that claims allow for `about`; infinity if none of them speaks of it."""
     # What holds in every run holds on average.
     kinds = {about, "mistakes"} if about == "expected mistakes" else {about}
     spoken = [claim.value for claim in claims if claim.side == "upper" and claim.about in kinds]
@@ -122,9 +108,9 @@ class Size(NamedTuple):
     def value(self, name: str | None = None) -> float:
         """Return it as a float; too large, infinity, or an OverflowError that has the logarithm of `name` used."""
         size = self.log2
-        if size >= _LARGEST_LOG2 and name is not None:
-            raise OverflowError(f"the bound is about 2^{size:.0f}; use log2_{name} instead")
         if size >= _LARGEST_LOG2:
+            if name is not None:
+                raise OverflowError(f"the bound is about 2^{size:.0f}; use log2_{name} instead")
             return math.inf
         if self.exponent > MOST_EXACT_EXPONENT or self.base >= 2**1000:
             return float(2.0**size)
@@ -156,13 +142,7 @@ class Bound:
         return (inspect.getdoc(self.function) or "").split("\n", 1)[0]
 
     def claim(self, binds: str | None = None, /, **numbers: Any) -> Claim:
-        """Return what the theorem says for these numbers, of `binds` if that names them more closely.
-
-        Examples
-        --------
-        >>> BOUNDS["10"].claim(radius=1, margin=0.1).value
-        200
-        """
+        """Return what the theorem says for these numbers, of `binds` if that names them more closely."""
         named = self.theorem, self.about, self.side, binds or self.binds
         size = float(self.log2(**numbers)) if self.log2 is not None else 0.0
         if math.isfinite(size) and not _SMALLEST_LOG2 < size < _LARGEST_LOG2:

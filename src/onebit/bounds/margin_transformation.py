@@ -43,12 +43,10 @@ class InversePower(NamedTuple):
 
 
 class TransformedMargin(NamedTuple):
-    """What Theorem 5 promises: γ' is the larger of two margins."""
+    """What Theorem 5 promises: γ' is the larger of γ₁ (Chebyshev) and γ₂ (rational functions)."""
 
     chebyshev: InversePower
-    """γ₁."""
     rational: InversePower
-    """γ₂."""
 
     @property
     def larger(self) -> InversePower:
@@ -78,7 +76,6 @@ def transformed_margin(n_classes: int, margin: float | Fraction) -> TransformedM
     -61.18
     """
     K, gamma = _check(n_classes, margin)
-    # ⌈√x⌉ and ⌈log₂ x⌉ depend on ⌈x⌉ alone, so whole numbers suffice.
     ceiling = math.ceil(2 / gamma)
     # The factors are the statement's denominators, squared: (2√K)² and (4√K·(4K−5)·2^(K−1))².
     return _both(K, _root_up(ceiling), _log2_up(ceiling), constant=376, factors=(4, 16))
@@ -91,11 +88,6 @@ def sharper_margin(n_classes: int, margin: float | Fraction) -> TransformedMargi
     ----------
     n_classes, margin : int, number
         K and γ, as for `transformed_margin`.
-
-    Examples
-    --------
-    >>> round(sharper_margin(3, 0.1).log2, 2)
-    -43.01
     """
     K, gamma = _check(n_classes, margin)
     ceiling = _root_up(math.ceil(2 / gamma**2))  # ⌈√2/γ⌉
@@ -108,11 +100,6 @@ def rational_kernel_margin(n_classes: int, margin: float) -> float:
     """Return γ' = max(γ₁, γ₂): the strong margin in the rational kernel's space of weakly separable examples.
 
     Zero where it is below the smallest float; `transformed_margin` has both exactly.
-
-    Examples
-    --------
-    >>> rational_kernel_margin(n_classes=2, margin=1.0)
-    0.00047...
     """
     return float(2.0 ** transformed_margin(n_classes, margin).log2)
 
@@ -131,11 +118,14 @@ def _both(K: int, S: int, s: int, constant: int, factors: tuple[int, int]) -> Tr
     )
 
 
+# ⌈√x⌉ and ⌈log₂ x⌉ depend on ⌈x⌉ alone, so whole numbers suffice.
+
+
 def _root_up(number: int) -> int:
-    """Return ⌈√number⌉; the same for every real number with this ceiling."""
+    """Return ⌈√number⌉."""
     return math.isqrt(number - 1) + 1
 
 
 def _log2_up(number: int) -> int:
-    """Return ⌈log₂ number⌉; the same for every real number with this ceiling."""
+    """Return ⌈log₂ number⌉."""
     return (number - 1).bit_length()

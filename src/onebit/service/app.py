@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from functools import lru_cache, partial
-from html import escape
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -98,9 +97,7 @@ _DECIDER = "/v1/{namespace}/{name}"
 _ANY = dict[str, Any]
 
 
-def _verb(
-    method: str, verb: str, role: str, kind: Any, result: Any, about: str, example: Any, takes_lists: bool = False
-) -> Route:
+def _verb(verb: str, role: str, kind: Any, result: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
     """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item."""
 
     async def work(request: Request) -> Any:
@@ -123,7 +120,7 @@ def _verb(
         about = f"{about} One, or a list of up to {MOST_AT_ONCE}."
         body = kind | Annotated[list[kind], Meta(min_length=1, max_length=MOST_AT_ONCE)]
         result = result | list[Any]
-    return Route(method, f"{_DECIDER}/{verb}", work, about, role, cost=0, body=body, result=result, example=example)
+    return Route("POST", f"{_DECIDER}/{verb}", work, about, role, cost=0, body=body, result=result, example=example)
 
 
 def _call_all(kind: Any, items: list[Any], decider: Decider) -> list[Any]:
@@ -220,33 +217,32 @@ _RECORD = {"channel": "mail", "length": 212}
 _NEW = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 604800, "exploration_floor": 0.02}
 _ROUTES = [  # in the order in which they are tried
     _verb(
-        "POST", "guess", "play", calls.Guess, calls.TicketResult,
+        "guess", "play", calls.Guess, calls.TicketResult,
         "Name a label for a record, and hand out a ticket. The same key again is the same ticket again.",
         {"record": _RECORD, "among": None, "key": "order-17"}, True,
     ),
     _verb(
-        "POST", "tell", "play", calls.Tell, calls.TellResult,
+        "tell", "play", calls.Tell, calls.TellResult,
         "Say whether a guess was right. The same again is fine, and counted once.",
         {"id": "5-9f…", "correct": True}, True,
     ),
     _verb(
-        "POST", "shadow", "play", calls.Shadow, calls.ShadowResult,
+        "shadow", "play", calls.Shadow, calls.ShadowResult,
         "Say what you decided yourself, and whether it was right; the result is what the decider would have done.",
-        {"record": _RECORD, "label": "refund", "correct": True, "propensity": None, "key": "order-17"},
-        True,
+        {"record": _RECORD, "label": "refund", "correct": True, "propensity": None, "key": "order-17"}, True,
     ),
     _verb(
-        "POST", "settings", "admin", calls.Change, _ANY,
+        "settings", "admin", calls.Change, _ANY,
         "Change deadline, silence, exploration_floor or max_open, from now on.", {"deadline": 604800},
     ),
-    _verb("POST", "classes", "admin", calls.AddClass, calls.ClassesResult, "Let a label join.", {"label": "complaint"}),
+    _verb("classes", "admin", calls.AddClass, calls.ClassesResult, "Let a label join.", {"label": "complaint"}),
     _verb(
-        "POST", "correct", "admin", calls.Correct, calls.DoneResult,
+        "correct", "admin", calls.Correct, calls.DoneResult,
         "Say that an answer was a mistake, and what it should have been. Takes a replay.",
         {"id": "5-9f…", "correct": False},
     ),
     _verb(
-        "POST", "withdraw", "admin", calls.Withdraw, calls.DoneResult,
+        "withdraw", "admin", calls.Withdraw, calls.DoneResult,
         "Say that an answer was a mistake, and nothing is known instead. Takes a replay.", {"id": "5-9f…"},
     ),
     _read("status", lambda decider: calls.status(decider), "How many guesses, right, wrong and open."),
@@ -273,7 +269,7 @@ _ROUTES = [  # in the order in which they are tried
     Route("GET", "/metrics", _metrics, "For Prometheus.", "read", is_everywhere=True, cost=0, result=None),
     Route("GET", "/healthz", lambda _request: {"alive": True}, "Whether the process is alive."),
     Route("GET", "/readyz", _ready, "Whether no decider is still being opened or compiled."),
-    Route("GET", "/api", lambda _request: _API, "This page.", result=None),
+    Route("GET", "/api", lambda _request: _API, "This list.", result=None),
     Route("GET", "/openapi.json", lambda _request: _OPENAPI, "What there is, in the form of OpenAPI."),
     Route("GET", "/", lambda _request: _HOME, "The desk: deciders, and how they fare, for people.", result=None),
     Route("GET", "/desk/{namespace}/{name}", lambda _request: _DESK, "The desk of one decider.", result=None),
@@ -333,16 +329,10 @@ def _document() -> dict[str, Any]:
     }
 
 
-def _api_page() -> str:
-    """Return the documentation of all routes as HTML, without external resources."""
-    listed = [
-        f"<dt><code>{route.method} {escape(route.path)}</code></dt><dd>{escape(route.description)}</dd>"
-        for route in _ROUTES
-    ]
-    title = f"onebit {escape(__version__)}"
-    head = f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><h1>{title}</h1><p>{escape(_ABOUT)}"
-    return f'{head}<p>For programs: <a href="openapi.json">openapi.json</a><dl>{" ".join(listed)}</dl>'
+def _api_text() -> str:
+    listed = [f"{route.method} {route.path}\n    {route.description}" for route in _ROUTES]
+    return "\n".join([f"onebit {__version__}. {_ABOUT} For programs: openapi.json.", *listed])
 
 
-_API: Response = Response(_api_page(), media_type="text/html")
+_API: Response = Response(_api_text(), media_type="text/plain")
 _OPENAPI: Response = Response(to_json(_document()), media_type="application/json")

@@ -13,8 +13,7 @@ exact; in a kernel's space what adding up its values may lose counts against the
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +21,7 @@ import numpy.typing as npt
 from onebit.inputs import Floats, Integers, check_rows, dense
 from onebit.kernels import Kernel, as_kernel
 from onebit.labels import check_labels, classes_and_codes
-from onebit.theory.exact import (
-    Number,
-    check_fraction,
-    check_points,
-    root_down,
-    root_up,
-    squared_length,
-    whole,
-    whole_multiple,
-)
+from onebit.theory.exact import root_down, root_up, squared_length, whole, whole_multiple
 
 Kind = Literal["weak", "strong"]
 
@@ -172,27 +162,30 @@ def attained(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel:
     """
     if not np.isfinite(vectors).all() or not vectors.any():
         return 0.0
-    factor, unit = 1 if kind == "weak" else 2, to_unit(vectors)
+    factor, unit, unit_rows = 1 if kind == "weak" else 2, to_unit(vectors), to_unit(rows)
     if kernel is not None:
         support = np.flatnonzero(vectors.any(axis=0))
         points, unit = rows[support], unit[:, support]
-        least = min(
-            float(_bounds(kind, kernel.matrix(rows[block], points), unit, codes[block])[0].min())
-            for block in _blocks(rows)
-        )
+    least, errors = np.empty(len(rows)), np.empty(len(rows))
+    for block in blocks(rows):
+        values = unit_rows[block] if kernel is None else kernel.matrix(rows[block], points)
+        least[block] = _least(kind, values @ unit.T, codes[block])
+        # What a sum loses is a share of its terms' sizes; a condition has up to two sums.
+        sizes = (np.abs(values) @ np.abs(unit).T).max(axis=1)
+        errors[block] = 2 * ((unit.shape[1] + 8) * _EPSILON * sizes + _UNDERFLOW)
+    if kernel is not None:
         square = _quadratic_form(unit, kernel.matrix(points, points))
-        return max(0.0, factor * least / math.sqrt(square)) if square > 0.0 else 0.0
-    unit_rows = to_unit(rows)
-    bounds = [_bounds(kind, unit_rows[block], unit, codes[block]) for block in _blocks(rows)]
-    lower, upper = (np.concatenate(side) for side in zip(*bounds, strict=True))
-    if upper.min() <= 0.0:
+        return max(0.0, factor * float((least - errors).min()) / math.sqrt(square)) if square > 0.0 else 0.0
+    highest = (least + errors).min()
+    if highest <= 0.0:
         return 0.0
-    found = np.flatnonzero(lower <= upper.min())  # any of these may be the least
-    exact = min(_least_condition(kind, vectors, rows[found[block]], codes[found[block]]) for block in _blocks(found))
+    found = np.flatnonzero(least - errors <= highest)  # any of these may be the least
+    exact = min(_exact_least(kind, vectors, rows[found[block]], codes[found[block]]) for block in blocks(found))
     return root_down((factor * exact) ** 2 / squared_length(vectors)) if exact > 0 else 0.0
 
 
-def _blocks(rows: npt.NDArray[Any]) -> list[slice]:
+def blocks(rows: npt.NDArray[Any]) -> list[slice]:
+    """Return slices of as many rows as are worked on at a time."""
     return [slice(start, start + _BLOCK) for start in range(0, len(rows), _BLOCK)]
 
 
@@ -201,30 +194,17 @@ def to_unit(values: Floats) -> Floats:
     return np.ldexp(values, -int(np.frexp(np.abs(values).max(initial=0.0))[1]))
 
 
-def _bounds(kind: Kind, values: Floats, vectors: Floats, codes: Integers) -> tuple[Floats, Floats]:
-    """Return numbers below and above the least of each example's conditions."""
-    scores = values @ vectors.T
-    # What a sum loses is a share of its terms' sizes.
-    errors = (vectors.shape[1] + 8) * _EPSILON * (np.abs(values) @ np.abs(vectors).T) + _UNDERFLOW
-    low, high = scores - errors, scores + errors
-    has_own = np.flatnonzero(codes >= 0)
-    own_low, own_high = np.full(len(codes), np.inf), np.full(len(codes), np.inf)
-    own_low[has_own], own_high[has_own] = low[has_own, codes[has_own]], high[has_own, codes[has_own]]
-    low[has_own, codes[has_own]] = high[has_own, codes[has_own]] = -np.inf
-    rival_low, rival_high = low.max(axis=1), high.max(axis=1)
-    if kind == "weak":
-        return own_low - rival_high, own_high - rival_low
-    return np.minimum(own_low, -rival_high), np.minimum(own_high, -rival_low)
+def _least(kind: Kind, scores: npt.NDArray[Any], codes: Integers) -> npt.NDArray[Any]:
+    """Return the least of each example's conditions from its scores, floats or whole numbers."""
+    own = np.where(codes >= 0, scores[np.arange(len(codes)), codes], np.inf)
+    rival = np.where(codes[:, None] == np.arange(scores.shape[1]), -np.inf, scores).max(axis=1)
+    least: npt.NDArray[Any] = own - rival if kind == "weak" else np.minimum(own, -rival)
+    return least
 
 
-def _least_condition(kind: Kind, vectors: Floats, rows: Floats, codes: Integers) -> Fraction:
-    """Return the least of all conditions on some examples, exactly."""
+def _exact_least(kind: Kind, vectors: Floats, rows: Floats, codes: Integers) -> Fraction:
     (weights, power), (points, other) = whole(vectors), whole(rows)
-    found = []
-    for own, scores in zip(codes.tolist(), (points @ weights.T).tolist(), strict=True):
-        ahead = scores.pop(own) if own >= 0 else math.inf
-        found.append(ahead - max(scores) if kind == "weak" else min([ahead, *(-score for score in scores)]))
-    return Fraction(min(found)) * Fraction(2) ** (power + other)
+    return Fraction(_least(kind, points @ weights.T, codes).min()) * Fraction(2) ** (power + other)
 
 
 def condition_signs(kind: Kind, own: Integers, asked: Integers, classes: Integers) -> Integers:
@@ -275,60 +255,10 @@ def conflicting_pair(X: Floats, codes: Integers) -> tuple[int, int] | None:
     # Adding 0 turns −0 into 0, so that equal rows have equal bits. Few rows share a number that is made of them.
     words = np.ascontiguousarray(X + 0.0).view(np.uint64)
     keys = words @ np.arange(1, 2 * X.shape[1], 2, dtype=np.uint64)
-    ordered = np.sort(keys)
-    shared = np.isin(keys, ordered[1:][ordered[1:] == ordered[:-1]])
+    _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
     first: dict[bytes, int] = {}
-    for t in np.flatnonzero(shared).tolist():
+    for t in np.flatnonzero(counts[places] > 1).tolist():
         other = first.setdefault(words[t].tobytes(), t)
         if codes[other] != codes[t]:
             return other, t
     return None
-
-
-class NearestPair(NamedTuple):
-    """Two examples, by position, and the square of their distance."""
-
-    first: int
-    second: int
-    squared_distance: Fraction
-
-    @property
-    def weak_margin_bound(self) -> float:
-        """The largest weak margin that Lemma 19's proof allows if the labels differ: distance/√2, rounded up."""
-        return root_up(self.squared_distance / 2)
-
-
-def nearest_pair(X: Any, y: Any = None) -> NearestPair | None:
-    """Return the two nearest examples, with labels the two nearest of different labels; None if there are none.
-
-    Lemma 19: examples with weak margin γ that are at most γ apart have the same label. Its proof gives √2·γ, so the
-    nearest pair of different labels bounds the weak margin from above. Every pair is looked at, in exact arithmetic:
-    meant for hundreds of examples.
-
-    >>> pair = nearest_pair([[0, 0], [0, 1], [3, 4]], y=["a", "a", "b"])
-    >>> pair.first, pair.second, pair.squared_distance, pair.weak_margin_bound
-    (1, 2, Fraction(18, 1), 3.0)
-    """
-    points = check_points("X", X)
-    labels = None if y is None else check_labels(y, len(points))
-    pairs = (
-        NearestPair(i, j, sum(((a - b) ** 2 for a, b in zip(points[i], points[j], strict=True)), Fraction(0)))
-        for i, j in combinations(range(len(points)), 2)
-        if labels is None or labels[i] != labels[j]
-    )
-    return min(pairs, key=lambda pair: pair.squared_distance, default=None)
-
-
-def is_packing(X: Any, distance: Number) -> bool:
-    """Return whether any two of the points are more than a distance apart, exactly.
-
-    Lemma 20 bounds how many such points a ball has room for: `onebit.bounds.packing_bound`.
-
-    >>> is_packing([[0, 0], [0, 1]], 0.5), is_packing([[0, 0], [0, 1]], 1)
-    (True, False)
-    """
-    apart = check_fraction("distance", distance)
-    if apart <= 0:
-        raise ValueError(f"distance must be greater than 0; got {distance!r}")
-    pair = nearest_pair(X)
-    return pair is None or pair.squared_distance > apart**2

@@ -8,6 +8,7 @@ rows of floats are rows of Python's integers with one common power, and their su
 import math
 import sys
 from collections.abc import Iterable, Sequence
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -15,19 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.bounds.claims import log2
-from onebit.inputs import Floats, Integers, check_rows, dense
+from onebit.inputs import Floats, check_rows, dense
 
 Number = int | float | Fraction
 Point = tuple[Fraction, ...]
 Objects = npt.NDArray[np.object_]  # arrays of Python integers, of any size
 
-# The largest prime of 31 digits: products of two remainders fit into 62 of a whole number's 63.
-_PRIME = 2**31 - 1
-# Digits that are multiplied at a time: 20 + 31 leave 12 for sums of up to 4 096 products.
-_PIECE = 20
 _LARGEST = Fraction(sys.float_info.max)
 # An exact solution takes time that grows with the cube of the equations, and seconds for so many.
 _MOST_EQUATIONS = 200
+# An inverse in decimals of so many digits is good for steps of fewer, whatever the equations.
+_DIGITS, _STEP, _ZERO = 120, 10**60, Decimal("1e-40")
 
 
 def check_fraction(name: str, value: Any) -> Fraction:
@@ -139,89 +138,58 @@ def root_down(square: Fraction) -> float:
 def vanishing_weights(rows: Objects) -> list[int] | None:
     """Return whole numbers ≥ 0, not all 0, for which Σ weight·row = 0 exactly; None if there are none, or many.
 
-    The answer is found when it is unique up to scale, which it is for the vertices that an active-set method keeps. The
-    equations are solved digit by digit to the base of a prime, and fractions are read off the digits.
+    The answer is found when it is unique up to scale, which it is for the vertices that an active-set method keeps.
+    """
+    equations = rows.T[(rows != 0).any(axis=0)]
+    count = len(rows)
+    if count - 1 > min(len(equations), _MOST_EQUATIONS):
+        return None
+    with localcontext(prec=_DIGITS):
+        sizes = np.array([Decimal(max(map(abs, row))) for row in equations.tolist()], dtype=object)[:, None]
+        # After exchange steps the table has the inverse of the chosen equations in the chosen weights' columns.
+        table, chosen = equations * Decimal(1) / sizes, dict[int, int]()
+        for column in range(count):
+            left = np.abs(table[:, column])
+            left[list(chosen.values())] = 0
+            if len(left) and left.max() > _ZERO:
+                chosen[column] = int(np.argmax(left))
+                _exchange(table, chosen[column], column)
+        columns, used = list(chosen), list(chosen.values())
+        if len(columns) != count - 1:
+            return None
+        free = min(set(range(count)) - set(columns))
+        inverse = table[np.ix_(used, columns)] / sizes[used].T
+        weights = np.ones(count, dtype=object)
+        weights[columns], weights[free] = _solution(equations[np.ix_(used, columns)], -equations[used, free], inverse)
+    return None if min(weights) < 0 or (equations @ weights).any() else [int(weight) for weight in weights]
+
+
+def _exchange(table: Objects, row: int, column: int) -> None:
+    """Solve one row's equation for one column's unknown, and put it into all the others."""
+    pivot, entries = table[row, column], table[:, column].copy()
+    solved = table[row] / -pivot
+    solved[column] = 1 / pivot
+    table[:, column] = 0
+    table += np.outer(entries, solved)
+    table[row] = solved
+
+
+def _solution(matrix: Objects, right: Objects, inverse: Objects) -> tuple[list[int], int]:
+    """Return the solution of matrix·x = right as numerators and their common denominator, if the inverse is good.
+
+    Each step adds digits, and what they leave of the right hand side is known exactly.
 
     References
     ----------
-    Dixon (1982). Exact solution of linear equations using p-adic expansions. Numerische Mathematik.
+    Wan (2006). An algorithm to solve integer linear systems exactly using numerical methods. J. Symbolic Computation.
     """
-    if len(rows) > _MOST_EQUATIONS + 1:
-        return None
-    equations = rows.T[(rows != 0).any(axis=0)]
-    remainders = (equations % _PRIME).astype(np.int64).reshape(-1, len(rows))
-    chosen, pivots, _ = _eliminated(remainders)
-    free = sorted(set(range(len(rows))) - set(pivots))
-    # Columns that are independent by their remainders are independent, so that no more than one must be free.
-    if len(free) != 1:
-        return None
-    weights = np.ones(len(rows), dtype=object)
-    if pivots:
-        square = remainders[np.ix_(chosen, pivots)]
-        inverse = _eliminated(np.hstack([square, np.eye(len(square), dtype=np.int64)]))[2][:, len(square) :]
-        solution = _solve(equations[np.ix_(chosen, pivots)], -equations[chosen, free[0]], inverse)
-        weights[pivots], weights[free] = solution
-    if min(weights) < 0 or (equations @ weights).any():
-        return None
-    return [int(weight) for weight in weights]
-
-
-def _eliminated(matrix: Integers) -> tuple[list[int], list[int], Integers]:
-    """Return independent rows and columns modulo the prime, and the matrix with its pivot columns made unit vectors."""
-    matrix, order, pivots = matrix.copy(), np.arange(len(matrix)), list[int]()
-    for column in range(matrix.shape[1]):
-        rank = len(pivots)
-        below = np.flatnonzero(matrix[rank:, column])
-        if not len(below):
-            continue
-        swap = [rank, rank + int(below[0])]
-        matrix[swap], order[swap] = matrix[swap[::-1]], order[swap[::-1]]
-        matrix[rank] = matrix[rank] * pow(int(matrix[rank, column]), -1, _PRIME) % _PRIME
-        factors = matrix[:, column].copy()
-        factors[rank] = 0
-        busy = np.flatnonzero(factors)
-        matrix[busy] = (matrix[busy] - factors[busy, None] * matrix[rank] % _PRIME) % _PRIME
-        pivots.append(column)
-    return order[: len(pivots)].tolist(), pivots, matrix
-
-
-def _solve(matrix: Objects, right: Objects, inverse: Integers) -> tuple[list[int], int]:
-    """Return the solution of matrix·x = right as numerators and their common denominator."""
-    # Hadamard: no determinant, and so no numerator or denominator, has more digits than this.
-    augmented = np.column_stack([matrix, right])
-    digits = 2 + min(
-        sum((int(sum(row * row)).bit_length() + 1) // 2 for row in rows) for rows in (augmented, augmented.T)
-    )
-    # In pieces of few digits, whose sums of products machine numbers hold.
-    signs, sizes = np.where(matrix < 0, -1, 1).astype(np.int64), np.abs(matrix)
-    shifts = range(0, int(sizes.max()).bit_length(), _PIECE)
-    pieces = [signs * (sizes >> shift & (1 << _PIECE) - 1).astype(np.int64) for shift in shifts]
-    expansion: list[Integers] = []
-    while len(expansion) * _PRIME.bit_length() <= 2 * digits + len(expansion):
-        low = (right % _PRIME).astype(np.int64)
-        digit = ((inverse @ (low >> 16) % _PRIME << 16) + inverse @ (low & 0xFFFF)) % _PRIME
-        product = sum((piece @ digit).astype(object) << shift for shift, piece in zip(shifts, pieces, strict=True))
-        right = (right - product) // _PRIME
-        expansion.append(digit)
-    solution = np.zeros(len(right), dtype=object)
-    for digit in reversed(expansion):
-        solution = solution * _PRIME + digit.astype(object)
-    return _as_fractions(solution.tolist(), _PRIME ** len(expansion))
-
-
-def _as_fractions(values: list[int], modulus: int) -> tuple[list[int], int]:
-    """Return numerators and a common denominator that have these remainders (Wang's reconstruction)."""
-    limit, shared = math.isqrt(modulus // 2), 1
-    for value in values:
+    # Hadamard: no determinant, and so no numerator or denominator, has more binary digits than this.
+    bits = sum((int(row @ row + b * b).bit_length() + 1) // 2 for row, b in zip(matrix, right, strict=True))
+    numerators, scale, shared = np.zeros(len(right), dtype=object), 1, 1
+    while scale <= 4 << 2 * bits:
+        step = np.array([round(value * _STEP) for value in inverse @ right], dtype=object)
+        numerators, right, scale = numerators * _STEP + step, right * _STEP - matrix @ step, scale * _STEP
+    for value in numerators:
         # the denominators so far often are all of this one's.
-        last, remainder = modulus, value * shared % modulus
-        if min(remainder, modulus - remainder) <= limit:
-            continue
-        before, factor = 0, 1
-        while remainder > limit:
-            quotient = last // remainder
-            last, remainder = remainder, last - quotient * remainder
-            before, factor = factor, before - quotient * factor
-        shared *= abs(factor)
-    numerators = [value * shared % modulus for value in values]
-    return [each if each <= modulus // 2 else each - modulus for each in numerators], shared
+        shared *= Fraction(value * shared, scale).limit_denominator(max(1, (1 << bits) // shared)).denominator
+    return [round(Fraction(value * shared, scale)) for value in numerators], shared

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from onebit.inputs import Floats, check_integer
 from onebit.kernels import Multinomial, Polynomial, Rational
-from onebit.theory.exact import Number, check_dense_rows, check_point, to_float
+from onebit.theory.exact import Number, check_dense_rows, check_point, dot, to_float
 from onebit.theory.multivariate import Exponents, MultivariatePolynomial, exponents_of_degree, monomial, multinomial
 
 _MAX_FEATURES = 1_000_000  # the most coordinates a feature map will list: eight megabytes for a single row
@@ -50,9 +50,7 @@ class FeatureMap:
     --------
     >>> phi = FeatureMap(Rational(), n_variables=2, degree=30)
     >>> X = np.array([[0.6, 0.8], [0.5, -0.1]])
-    >>> bool(np.abs(phi(X) @ phi(X).T - Rational()(X)).max() < 1e-9)
-    True
-    >>> phi.n_features, phi.tail_bound == 2.0**-30
+    >>> phi.n_features, bool(np.abs(phi(X) @ phi(X).T - Rational()(X)).max() < 1e-9)
     (496, True)
     """
 
@@ -109,8 +107,7 @@ class FeatureMap:
     @cached_property
     def squared_scales(self) -> tuple[Fraction, ...]:
         """a_|α|·multinomial(α) of every coordinate, exactly."""
-        weights = [self.weight(degree) for degree in range(self.last_degree + 1)]
-        return tuple(weights[sum(alpha)] * multinomial(alpha) for alpha in self.exponents)
+        return tuple(self.weight(sum(alpha)) * multinomial(alpha) for alpha in self.exponents)
 
     @cached_property
     def _scales(self) -> Floats:
@@ -119,34 +116,20 @@ class FeatureMap:
     def __call__(self, X: Any) -> Floats:
         """Return φ of every row, in floating point."""
         rows = self.kernel.prepare(check_dense_rows("X", X, self.n_variables))
-        # Powers of the entries first: every feature is then d products, whatever its degree.
-        powers = np.ones((self.last_degree + 1, *rows.shape))
-        for degree in range(1, self.last_degree + 1):
-            powers[degree] = powers[degree - 1] * rows
-        alphas = np.array(self.exponents)
-        features: Floats = self._scales * powers[alphas[:, 0], :, 0].T
-        for variable in range(1, self.n_variables):
-            features *= powers[alphas[:, variable], :, variable].T
+        features: Floats = np.tile(self._scales, (len(rows), 1))
+        for entries, powers in zip(rows.T, np.array(self.exponents).T, strict=True):
+            features *= entries[:, None] ** powers
         return features
 
     def inner_product(self, x: Sequence[Number], other: Sequence[Number]) -> Fraction:
         """Return ⟨φ(x), φ(x')⟩, exactly, one coordinate at a time; ``normalize`` is not applied."""
-        left = check_point("x", x, self.n_variables)
-        right = check_point("other", other, self.n_variables)
+        left, right = check_point("x", x, self.n_variables), check_point("other", other, self.n_variables)
         # x^α·x'^α = (xx')^α, entry by entry, so that powers are taken once.
         products = [a * b for a, b in zip(left, right, strict=True)]
-        terms = zip(self.squared_scales, self.exponents, strict=True)
-        return sum((square * monomial(products, alpha) for square, alpha in terms), Fraction(0))
+        return dot(self.squared_scales, [monomial(products, alpha) for alpha in self.exponents])
 
     def vector(self, polynomial: MultivariatePolynomial) -> Floats:
-        """Return Lemma 9's c, with p(x) = ⟨c, φ(x)⟩.
-
-        Examples
-        --------
-        >>> x, y = MultivariatePolynomial.variables(2)
-        >>> FeatureMap(Rational(), n_variables=2, degree=1).vector(1 + 3 * x).round(4)
-        array([1.    , 4.2426, 0.    ])
-        """
+        """Return Lemma 9's c, with p(x) = ⟨c, φ(x)⟩."""
         coefficients = self._coefficients(polynomial)
         values = [to_float("a coefficient", coefficients.get(alpha, Fraction(0))) for alpha in self.exponents]
         return np.array(values) / self._scales
@@ -169,10 +152,7 @@ class FeatureMap:
 
     def _coefficients(self, polynomial: MultivariatePolynomial) -> dict[Exponents, Fraction]:
         if polynomial.n_variables != self.n_variables:
-            raise ValueError(
-                f"polynomial must have {self.n_variables} variables, as the feature map has; "
-                f"got {polynomial.n_variables}"
-            )
+            raise ValueError(f"polynomial must have {self.n_variables} variables; got {polynomial.n_variables}")
         if polynomial.degree > self.last_degree:
             raise ValueError(
                 f"polynomial has degree {polynomial.degree}, but the feature map ends at {self.last_degree}; "
@@ -182,23 +162,13 @@ class FeatureMap:
 
 
 def squared_vector_norm_bound(polynomial: MultivariatePolynomial) -> Fraction:
-    """Return Lemma 9's bound on ‖c‖² for the rational kernel: 2^(deg p)·‖p‖², exactly.
-
-    >>> x, y = MultivariatePolynomial.variables(2)
-    >>> p = (x + y) ** 2
-    >>> FeatureMap(Rational(), n_variables=2, degree=2).squared_vector_norm(p), squared_vector_norm_bound(p)
-    (Fraction(16, 1), Fraction(24, 1))
-    """
+    """Return Lemma 9's bound on ‖c‖² for the rational kernel: 2^(deg p)·‖p‖², exactly."""
     # the lemma's proof: a_|α| ≥ 2^(−deg p), and multinomial(α) ≥ 1.
     return Fraction(2) ** polynomial.degree * polynomial.squared_norm
 
 
 def rational_tail(degree: int, product: Number) -> Fraction:
-    """Return Σ_{j>n}(z/2)ʲ = (z/2)ⁿ⁺¹/(1−z/2), what the rational kernel lacks when cut off after degree n; exactly.
-
-    >>> rational_tail(3, 1)
-    Fraction(1, 8)
-    """
+    """Return Σ_{j>n}(z/2)ʲ = (z/2)ⁿ⁺¹/(1−z/2), what the rational kernel lacks when cut off after degree n; exactly."""
     last = check_integer("degree", degree, low=0)
     (z,) = check_point("product", [product])
     if abs(z) > 1:

@@ -7,43 +7,28 @@ comparison with `MultivariatePolynomial.squared_norm` involves no rounding. See 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 
 from onebit.bounds.claims import log2
 from onebit.inputs import Floats, check_integer
-from onebit.theory.exact import Number, check_dense_rows, check_fraction, check_point, to_float, whole_multiple
+from onebit.theory.exact import Number, check_dense_rows, check_fraction, check_point, dot, to_float, whole_multiple
 
 Exponents = tuple[int, ...]
 
 
 def exponents_of_degree(n_variables: int, degree: int) -> Iterator[Exponents]:
-    """Yield every α with |α| = degree, the first variable's power falling.
-
-    Examples
-    --------
-    >>> list(exponents_of_degree(2, 2))
-    [(2, 0), (1, 1), (0, 2)]
-    """
-    if n_variables == 1:
-        yield (degree,)
-        return
-    for first in range(degree, -1, -1):
-        for rest in exponents_of_degree(n_variables - 1, degree - first):
-            yield first, *rest
+    """Yield every α with |α| = degree, the first variable's power falling."""
+    # Each letter of a monomial's sorted word is a variable.
+    for word in combinations_with_replacement(range(n_variables), degree):
+        yield tuple(word.count(variable) for variable in range(n_variables))
 
 
 def multinomial(alpha: Exponents) -> int:
-    """Return |α|!/(α₁!⋯α_d!), the number of orders in which the monomial's letters can be written.
-
-    Examples
-    --------
-    >>> multinomial((2, 1, 1))
-    12
-    """
-    # As a product of binomial coefficients it stays a whole number at every step.
-    return math.prod(math.comb(sum(alpha[: i + 1]), a) for i, a in enumerate(alpha))
+    """Return |α|!/(α₁!⋯α_d!), the number of orders in which the monomial's letters can be written."""
+    return math.factorial(sum(alpha)) // math.prod(map(math.factorial, alpha))
 
 
 def monomial(x: Sequence[Fraction], alpha: Exponents) -> Fraction:
@@ -106,18 +91,11 @@ class MultivariatePolynomial:
 
     @classmethod
     def ridge(cls, coefficients: Sequence[Number], direction: Sequence[Number]) -> "MultivariatePolynomial":
-        """Return Σ gⱼ⟨v,x⟩ʲ for coefficients g₀,g₁,… and a direction v, by the multinomial theorem.
-
-        Examples
-        --------
-        >>> print(MultivariatePolynomial.ridge([1, 0, 3], direction=[1, -1]))
-        1 + 3 x1^2 - 6 x1 x2 + 3 x2^2
-        """
+        """Return Σ gⱼ⟨v,x⟩ʲ for coefficients g₀,g₁,… and a direction v, by the multinomial theorem."""
         # ⟨v,x⟩ʲ = Σ_{|α|=j} multinomial(α)·v^α·x^α: no products of polynomials are needed.
         g, v = check_point("coefficients", coefficients), check_point("direction", direction)
-        powers = [[entry**a for a in range(len(g))] for entry in v]
         terms = {
-            alpha: value * multinomial(alpha) * math.prod(row[a] for row, a in zip(powers, alpha, strict=True))
+            alpha: value * multinomial(alpha) * monomial(v, alpha)
             for degree, value in enumerate(g)
             if value
             for alpha in exponents_of_degree(len(v), degree)
@@ -237,38 +215,19 @@ def _term(value: Fraction, alpha: Exponents) -> str:
 
 
 def squared_sum_bound(numbers: Sequence[Number]) -> Fraction:
-    """Return Lemma 12's bound on (b₁+⋯+bₙ)²: n·Σbᵢ², exactly.
-
-    Examples
-    --------
-    >>> squared_sum_bound([1, 2, Fraction(1, 2)])
-    Fraction(63, 4)
-    """
+    """Return Lemma 12's bound on (b₁+⋯+bₙ)²: n·Σbᵢ², exactly."""
     values = check_point("numbers", numbers)
-    return len(values) * sum((value**2 for value in values), Fraction(0))
+    return len(values) * dot(values, values)
 
 
 def binomial_bound(n: int, k: int) -> int:
-    """Return Lemma 13's bound on the binomial coefficient (n choose k), for n ≥ k ≥ 0: (n−k+1)ᵏ.
-
-    Examples
-    --------
-    >>> math.comb(6, 2), binomial_bound(6, 2)
-    (15, 25)
-    """
+    """Return Lemma 13's bound on the binomial coefficient (n choose k), for n ≥ k ≥ 0: (n−k+1)ᵏ."""
     chosen = check_integer("k", k, low=0)
     return int((check_integer("n", n, low=chosen) - chosen + 1) ** chosen)
 
 
 def squared_norm_bound_of_product(factors: Sequence[MultivariatePolynomial]) -> Fraction:
-    """Return Lemma 14(1)'s bound on the squared norm of a product: n^(Σ deg pⱼ)·∏‖pⱼ‖².
-
-    Examples
-    --------
-    >>> x, y = MultivariatePolynomial.variables(2)
-    >>> ((x + y) * (x - y)).squared_norm, squared_norm_bound_of_product([x + y, x - y])
-    (Fraction(2, 1), Fraction(16, 1))
-    """
+    """Return Lemma 14(1)'s bound on the squared norm of a product: n^(Σ deg pⱼ)·∏‖pⱼ‖²."""
     _check_some("factors", factors)
     degrees = sum(factor.degree for factor in factors)
     return math.prod((factor.squared_norm for factor in factors), start=Fraction(len(factors) ** degrees))

@@ -5,8 +5,8 @@ from the origin to their convex hull. It is found as a non-negative least square
 
     minimize ‖Σ uⱼzⱼ‖² + c²(1/c − Σ uⱼ)²  over u ≥ 0,
 
-by an active-set method that keeps the few vertices with uⱼ > 0 and the QR factors of their matrix, in floats or in
-pairs of floats. Directions, weights and products have a last axis of one float or of a pair.
+by an active-set method that keeps the few vertices with uⱼ > 0: in floats, with the QR factors of their matrix, or in
+decimals of many digits, where the inverse of its Gram matrix is accurate enough.
 
 References
 ----------
@@ -15,14 +15,17 @@ Wolfe (1976). Finding the nearest point in a polytope. Mathematical Programming.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from decimal import Decimal, localcontext
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import qr_delete, solve_triangular
 
 from onebit.inputs import Floats, Integers
-from onebit.theory import double_double
 from onebit.theory.certificates import Kind, condition_signs
+
+Numbers = npt.NDArray[Any]  # floats, or decimals as objects
 
 # Vertices worked through between two passes over all of them: the worst stay among the worst for a while.
 _POOL = 256
@@ -30,22 +33,23 @@ _POOL = 256
 _POOL_SHARE = 0.1
 # One pass can be held up by rounding; three in a row mean that no further step is possible.
 _STALLED_PASSES = 3
+_DIGITS = 100  # of a decimal
 
 
 class Hull:
     """The hull of the conditions of Definition 1: all weak ones, or the strong ones on one class's vector.
 
     A vertex is the vector that a condition has x or −x in the blocks of, and is named by a whole number: the example
-    times K plus the rival, or the example alone. Points are about 1 in length.
+    times K plus the rival, or the example alone. Points are about 1 in length, and floats or decimals.
     """
 
-    def __init__(self, points: Floats, codes: Integers, n_classes: int, strong_class: int | None = None) -> None:
+    def __init__(self, points: Numbers, codes: Integers, n_classes: int, strong_class: int | None = None) -> None:
         self.points, self.codes, self._strong_class = points, codes, strong_class
         self.kind: Kind = "weak" if strong_class is None else "strong"
         self.classes = np.arange(n_classes) if strong_class is None else np.array([strong_class])
         self.dimension = points.shape[1] * len(self.classes)
 
-    def at(self, points: Floats) -> "Hull":
+    def at(self, points: Numbers) -> "Hull":
         """Return the hull of the same conditions on examples at other points."""
         return Hull(points, self.codes, len(self.classes), self._strong_class)
 
@@ -60,10 +64,10 @@ class Hull:
         examples, asked = self.conditions(vertices)
         return condition_signs(self.kind, self.codes[examples], asked, self.classes)
 
-    def rows(self, vertices: Integers) -> Floats:
+    def rows(self, vertices: Integers) -> Numbers:
         """Return vertices, one in each row."""
         points = self.points[self.conditions(vertices)[0]]
-        blocks: Floats = self.signs(vertices)[:, :, None] * points[:, None, :]
+        blocks: Numbers = self.signs(vertices)[:, :, None] * points[:, None, :]
         return blocks.reshape(len(vertices), self.dimension)
 
     def cancelling(self, a: int, b: int) -> Integers | None:
@@ -81,34 +85,28 @@ class Hull:
         K = len(self.classes)
         return np.array([example * K + (int(self.codes[example]) + 1) % K])
 
-    def price(self, direction: Floats) -> tuple[Floats, Integers]:
+    def price(self, direction: Numbers) -> tuple[Numbers, Integers]:
         """Return each example's least product with a direction, and the vertex that has it."""
-        vectors = direction.reshape(len(self.classes), self.points.shape[1], -1)
-        scores, each = products(self.points, vectors), np.arange(len(self.points))
+        scores, each = self.points @ direction.reshape(len(self.classes), -1).T, np.arange(len(self.points))
         if self._strong_class is not None:
-            return np.where(self.codes == self._strong_class, 1.0, -1.0) * scores[:, 0, 0], each
-        # High parts that nearly cancel are subtracted without rounding, so that low ones count.
-        leads = (scores[each, self.codes][:, None] - scores).sum(axis=2)
+            return np.where(self.codes == self._strong_class, 1, -1) * scores[:, 0], each
+        leads = scores[each, self.codes][:, None] - scores
         leads[each, self.codes] = np.inf
         rivals = leads.argmin(axis=1)
         return leads[each, rivals], each * len(self.classes) + rivals
 
 
-def products(rows: Floats, vectors: Floats) -> Floats:
-    """Return the products of rows of floats (n, d) with vectors (k, d, 1 or 2)."""
-    if vectors.shape[2] == 1:
-        return (rows @ vectors[:, :, 0].T)[:, :, None]
-    out = np.empty((len(rows), len(vectors), 2))
-    double_double.products(np.ascontiguousarray(rows), vectors, out)
-    return out
+def as_decimals(points: Floats) -> Numbers:
+    """Return floats as decimals, exactly."""
+    return np.array([[Decimal(entry) for entry in row] for row in points.tolist()])
 
 
 class NearestPoint(NamedTuple):
     """Both sides of the answer: `lower` ≤ δ ≤ `upper`."""
 
-    direction: Floats  # any positive multiple of the best vector w, in floats
+    direction: Floats  # any positive multiple of the best vector w
     vertices: Integers
-    weights: Floats  # non-negative, floats or pairs: the nearest point is Σ weights·vertices / Σ weights
+    weights: Numbers  # non-negative: the nearest point is Σ weights·vertices / Σ weights
     lower: float
     """The worst product of the unit direction with a vertex; not positive if the direction does not separate."""
     upper: float  # the length of the combination
@@ -120,12 +118,7 @@ class NearestPoint(NamedTuple):
 
 
 def nearest_point(
-    hull: Hull,
-    *,
-    gap: float = 1e-9,
-    on_pass: Callable[[float], None] | None = None,
-    pairs: bool = False,
-    first: Integers | None = None,
+    hull: Hull, *, gap: float = 1e-9, on_pass: Callable[[float], None] | None = None, first: Integers | None = None
 ) -> NearestPoint:
     """Return the hull's nearest point to the origin, beginning with vertices that may be near it.
 
@@ -133,28 +126,28 @@ def nearest_point(
     allows no further step; the caller reads from the result which of them it was. `on_pass` is called with the gap
     after every pass over all vertices.
     """
-    active = _PairedActiveSet(hull.dimension) if pairs else _ActiveSet(hull.dimension)
-    _work_through(active, hull, hull.shortest() if first is None else first, gap)
-    stalled = 0
-    while True:
-        values, vertices = hull.price(active.direction)
-        point = active.both_sides(hull, float(values.min()))
-        if on_pass is not None:
-            on_pass(point.gap)
-        if point.gap <= gap or point.upper <= active.zero or stalled >= _STALLED_PASSES:
-            return point
-        worst = np.argpartition(values, _POOL)[:_POOL] if len(values) > _POOL else np.arange(len(values))
-        before = active.level
-        _work_through(active, hull, vertices[worst], gap)
-        stalled = stalled + 1 if active.level >= before * (1.0 - 1e-13) else 0
+    with localcontext(prec=_DIGITS):
+        active = (_DecimalActiveSet if hull.points.dtype == object else _ActiveSet)(hull.dimension)
+        _work_through(active, hull, hull.shortest() if first is None else first, gap)
+        stalled = 0
+        while True:
+            values, vertices = hull.price(active.direction)
+            point = active.both_sides(hull, float(values.min()))
+            if on_pass is not None:
+                on_pass(point.gap)
+            if point.gap <= gap or point.upper <= active.zero or stalled >= _STALLED_PASSES:
+                return point
+            worst = np.argpartition(values, _POOL)[:_POOL] if len(values) > _POOL else np.arange(len(values))
+            before = active.level
+            _work_through(active, hull, vertices[worst], gap)
+            stalled = stalled + 1 if before <= 0 or float(active.level / before) >= 1.0 - 1e-13 else 0
 
 
 def _work_through(active: "_ActiveSet", hull: Hull, pool: Integers, gap: float) -> None:
     """Bring vertices of the pool in, the most violated first, until those left are much less violated."""
     rows, open_, first = hull.rows(pool), ~np.isin(pool, active.vertices), None
-    while open_.any() and active.level > 0.0:
-        values = products(rows, active.direction[None])[:, 0, 0]
-        violations = np.where(open_, 1.0 - values / active.level, -np.inf)
+    while open_.any() and active.level > 0:
+        violations = np.where(open_, (1 - rows @ active.direction / active.level).astype(float), -np.inf)
         worst = int(np.argmax(violations))
         first = violations[worst] if first is None else first
         if violations[worst] <= max(0.1 * gap, _POOL_SHARE * first):
@@ -173,45 +166,36 @@ class _ActiveSet:
     zero = 1e-12  # vertices have length about 1, so a combination as short as this is zero but for rounding
     _last = 1e-3
     """c, the last coordinate of every vertex: distances well below it still show in the residual, about (δ/c)²."""
-    _dependent = 1e-13
+    _dependent: Any = 1e-13
     """A vertex so near to the span of the active ones, relative to its length, would make the triangle singular."""
-    _digits = 1
 
     def __init__(self, dimension: int) -> None:
         # Doubled when full; few problems end with more active vertices.
         size = min(dimension + 1, 64)
         self.vertices: list[int] = []
-        self.weights = np.empty((0, self._digits))
-        self._q = np.zeros((size, dimension + 1, self._digits))  # row j is the j-th orthonormal vector
-        self._r = np.zeros((size, size, self._digits))
+        self.weights: Numbers = np.empty(0)
+        self._q = np.zeros((size, dimension + 1))  # row j is the j-th orthonormal vector
+        self._r = np.zeros((size, size))
         self._project()
 
     def both_sides(self, hull: Hull, worst: float) -> NearestPoint:
         """Return the direction and the combination; `worst` is the direction's least product."""
-        vertices, direction = np.array(self.vertices), self.direction[:, 0]
-        combination = products(hull.rows(vertices).T, self.weights[None])[:, 0, 0]
+        vertices, direction = np.array(self.vertices), self.direction.astype(float)
+        combination = (self.weights @ hull.rows(vertices)).astype(float)
         # the sum and the length may be rounded: neither is a difference of larger numbers.
-        upper = float(np.linalg.norm(combination)) / float(self.weights[:, 0].sum())
+        upper = float(np.linalg.norm(combination)) / float(self.weights.sum())
         length = float(np.linalg.norm(direction))
         return NearestPoint(direction, vertices, self.weights, worst / length if length > 0.0 else 0.0, upper)
 
-    def bring_in(self, row: Floats, vertex: int) -> list[int]:
+    def bring_in(self, row: Numbers, vertex: int) -> list[int]:
         """Add a vertex, go to the best weights, and return the vertices that this drove out."""
-        count, column = len(self.vertices), np.append(row, self._last)
-        # As many columns as there are coordinates span all others.
-        if count == len(column):
-            return [vertex]
-        if count == len(self._q):
-            more = min(count, len(column) - count)
-            self._q = np.pad(self._q, ((0, more), (0, 0), (0, 0)))
-            self._r = np.pad(self._r, ((0, more), (0, more), (0, 0)))
-        if not self._append(count, column, self._dependent * float(np.linalg.norm(column))):
+        if not self._append(row):
             return [vertex]
         self.vertices.append(vertex)
-        weights, gone = np.append(self.weights[:, 0], 0.0), list[int]()
+        weights, gone = np.append(self.weights.astype(float), 0.0), list[int]()
         while self.vertices:
-            self.weights = self._best_weights(len(self.vertices))
-            target = self.weights[:, 0]
+            self.weights = self._best_weights()
+            target = self.weights.astype(float)
             # Lawson and Hanson's inner loop: towards the target only as far as no weight falls below zero.
             falling = np.flatnonzero(target <= 0.0)
             if not len(falling):
@@ -222,76 +206,87 @@ class _ActiveSet:
             for at in falling[steps <= steps.min()][::-1].tolist():
                 gone.append(self.vertices.pop(at))
                 weights = np.delete(weights, at)
-                self._delete(at, len(self.vertices))
+                self._delete(at)
             weights = np.maximum(weights, 0.0)
         self._project()
         return gone
 
     def _project(self) -> None:
         """Set the residual of (0, …, 0, 1): its negative head is the direction, its end the products' common level."""
-        q = self._q[: len(self.vertices), :, 0]
+        q = self._q[: len(self.vertices)]
         residual = -q[:, -1] @ q
         residual[-1] += 1.0
         # Twice: where little is left, the first subtraction leaves mostly rounding.
         residual -= (q @ residual) @ q
-        self._set_residual(residual[:, None])
+        self.direction: Numbers = -residual[:-1]
+        self.level: Any = float(residual[-1]) * self._last
 
-    def _set_residual(self, residual: Floats) -> None:
-        self.direction, self.level = -residual[:-1], float(residual[-1, 0]) * self._last
-
-    def _best_weights(self, count: int) -> Floats:
+    def _best_weights(self) -> Numbers:
         """Return the weights of the point nearest to the origin in the active vertices' span."""
-        best: Floats = solve_triangular(self._r[:count, :count, 0], self._q[:count, -1, 0], check_finite=False)
-        return best[:, None]
+        count = len(self.vertices)
+        best: Floats = solve_triangular(self._r[:count, :count], self._q[:count, -1], check_finite=False)
+        return best
 
-    def _append(self, count: int, column: Floats, least: float) -> bool:
-        """Add a column to the factors, or return False if it is no farther than `least` from the others' span."""
-        q = self._q[:count, :, 0]
+    def _append(self, row: Numbers) -> bool:
+        """Add a vertex to the factors, or return False if it is in the others' span, but for rounding."""
+        count, column = len(self.vertices), np.append(row, self._last)
+        # As many columns as there are coordinates span all others.
+        if count == len(column):
+            return False
+        if count == len(self._q):
+            more = min(count, len(column) - count)
+            self._q, self._r = np.pad(self._q, ((0, more), (0, 0))), np.pad(self._r, (0, more))
+        q = self._q[:count]
         projections = q @ column
         rest = column - projections @ q
         # Twice, as in `_project`: a column that is nearly dependent must not pass because of rounding.
         again = q @ rest
         rest -= again @ q
         length = float(np.linalg.norm(rest))
-        if length <= least:
+        if length <= self._dependent * float(np.linalg.norm(column)):
             return False
-        self._r[:count, count, 0], self._r[count, count, 0] = projections + again, length
-        self._q[count, :, 0] = rest / length
+        self._r[:count, count], self._r[count, count] = projections + again, length
+        self._q[count] = rest / length
         return True
 
-    def _delete(self, at: int, count: int) -> None:
-        """Remove one column from the factors; `count` columns remain."""
-        q, r = self._q[: count + 1, :, 0], self._r[: count + 1, : count + 1, 0]
-        new_q, new_r = qr_delete(q.T, r, at, which="col", check_finite=False)
-        q[:count], r[:count, :count] = new_q.T[:count], new_r[:count]
+    def _delete(self, at: int) -> None:
+        """Remove a vertex from the factors; it is gone from the list already."""
+        count = len(self.vertices)
+        new_q, new_r = qr_delete(
+            self._q[: count + 1].T, self._r[: count + 1, : count + 1], at, which="col", check_finite=False
+        )
+        self._q[:count], self._r[:count, :count] = new_q.T[:count], new_r[:count]
 
 
-class _PairedActiveSet(_ActiveSet):
-    """The same with twice the digits."""
+class _DecimalActiveSet(_ActiveSet):
+    """The same in decimals, with c = 1 and the inverse of the Gram matrix of the vectors (z, 1)."""
 
-    zero, _last, _dependent, _digits = 1e-26, 1e-10, 1e-28, 2
+    zero, _dependent = 1e-30, Decimal("1e-60")
+
+    def __init__(self, dimension: int) -> None:
+        self.vertices, self.weights = [], np.empty(0, dtype=object)
+        self._rows, self._inverse = np.empty((0, dimension), dtype=object), np.empty((0, 0), dtype=object)
+        self.direction, self.level = np.full(dimension, Decimal(0)), Decimal(1)
 
     def _project(self) -> None:
-        count, residual = len(self.vertices), np.zeros((self._q.shape[1], 2))
-        residual[-1, 0] = 1.0
-        for _ in range(2):
-            double_double.project_out(residual, self._q, count, np.zeros((count, 2)))
-        self._set_residual(residual)
+        self.direction, self.level = self.weights @ self._rows, 1 - self.weights.sum()
 
-    def _best_weights(self, count: int) -> Floats:
-        best = np.empty((count, 2))
-        double_double.back_substitute(self._r, self._q[:count, -1].copy(), best)
+    def _best_weights(self) -> Numbers:
+        best: Numbers = self._inverse.sum(axis=1)
         return best
 
-    def _append(self, count: int, column: Floats, least: float) -> bool:
-        rest, projections, length = np.column_stack([column, np.zeros(len(column))]), np.zeros((count, 2)), np.empty(2)
-        for _ in range(2):
-            double_double.project_out(rest, self._q, count, projections)
-        double_double.normalize(rest, length)
-        if length[0] <= least:
+    def _append(self, row: Numbers) -> bool:
+        products, square = self._rows @ row + 1, row @ row + 1
+        shares = self._inverse @ products
+        rest = square - products @ shares
+        if rest <= self._dependent * square:
             return False
-        self._r[:count, count], self._r[count, count], self._q[count] = projections, length, rest
+        border = np.array([*-shares, Decimal(1)])
+        self._rows, self._inverse = np.vstack([self._rows, row]), np.pad(self._inverse, (0, 1))
+        self._inverse += np.outer(border, border / rest)
         return True
 
-    def _delete(self, at: int, count: int) -> None:
-        double_double.delete_column(self._q, self._r, at, count)
+    def _delete(self, at: int) -> None:
+        column = self._inverse[at]
+        inverse = self._inverse - np.outer(column, column / column[at])
+        self._rows, self._inverse = np.delete(self._rows, at, 0), np.delete(np.delete(inverse, at, 0), at, 1)

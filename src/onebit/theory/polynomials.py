@@ -15,10 +15,8 @@ Klivans, Servedio (2008). Learning intersections of halfspaces with a margin. JC
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,10 +26,7 @@ from onebit.inputs import Floats, Integers, check_integer
 from onebit.theory.exact import Number, check_dense_rows, check_fraction, check_point, check_points, dot
 from onebit.theory.multivariate import MultivariatePolynomial
 
-_PRINTED_CONSTANT = 188
-"""The constant of Theorem 7's norm bound as printed."""
-SHARPER_CONSTANT = 94
-"""The constant that the same proof gives without its slack."""
+_PRINTED_CONSTANT = 188  # of Theorem 7's norm bound; the same proof gives 94
 # What normalizing in floats adds to a squared length, with much to spare.
 UNIT_BALL_SLACK = Fraction(1, 10**9)
 
@@ -55,6 +50,8 @@ class Halfspaces:
 
     def __init__(self, directions: Any, margin: Number) -> None:
         self.directions = check_points("directions", directions)
+        self.n_halfspaces, self.n_variables = len(self.directions), len(self.directions[0])
+        self.matrix: Floats = np.array(self.directions, dtype=float)
         self.margin = check_fraction("margin", margin)
         if not 0 < self.margin < 1:
             raise ValueError(f"margin must lie strictly between 0 and 1; got {margin!r}")
@@ -64,21 +61,6 @@ class Halfspaces:
                     f"directions must have length at most 1; directions[{i}] has length {math.sqrt(dot(v, v)):.6g}. "
                     "Divide the directions and the margin by the largest length"
                 )
-
-    @property
-    def n_halfspaces(self) -> int:
-        """The number of halfspaces, m."""
-        return len(self.directions)
-
-    @property
-    def n_variables(self) -> int:
-        """The number of variables, d."""
-        return len(self.directions[0])
-
-    @cached_property
-    def matrix(self) -> Floats:
-        """The directions as rows of floats."""
-        return np.array([[float(entry) for entry in v] for v in self.directions])
 
     def scores(self, x: Sequence[Number]) -> list[Fraction]:
         """Return ⟨v₁,x⟩,…,⟨v_m,x⟩, exactly."""
@@ -95,16 +77,16 @@ class Halfspaces:
 
     def sides(self, X: Any) -> Integers:
         """Return the side of every row, in floating point."""
-        rows, margin = check_dense_rows("X", X, self.n_variables), float(self.margin)
-        lowest = (rows @ self.matrix.T).min(axis=1)
-        sides = (lowest >= margin).astype(np.int64) - (lowest <= -margin)
+        rows = check_dense_rows("X", X, self.n_variables)
+        lowest = (rows @ self.matrix.T).min(axis=1) / float(self.margin)
+        sides = (lowest >= 1.0).astype(np.int64) - (lowest <= -1.0)
         return np.where(np.einsum("ij,ij->i", rows, rows) <= 1.0, sides, 0)
 
     def __repr__(self) -> str:
         return f"Halfspaces(directions={self.matrix.tolist()}, margin={float(self.margin)})"
 
 
-class HalfspacePolynomial(ABC):
+class HalfspacePolynomial:
     """A polynomial that is at least ½ on R⁺ and at most −½ on R⁻, kept in the form it was built in.
 
     `evaluate` is exact at any degree, calling it on rows is fast, and neither needs the coefficients. `expand`
@@ -121,17 +103,17 @@ class HalfspacePolynomial(ABC):
             raise ValueError(f"halfspaces must be a Halfspaces(directions, margin); got {halfspaces!r}")
         self.halfspaces = halfspaces
 
-    @abstractmethod
     def _of_scores(self, scores: Sequence[Fraction]) -> Fraction:
         """Return p at a point with the given ⟨v₁,x⟩,…,⟨v_m,x⟩, exactly."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def _signs_and_log2_of_scores(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Return sign p and log₂|p| for rows of ⟨v₁,x⟩,…,⟨v_m,x⟩, in floating point."""
+    def _values_and_exponents(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return p·2⁻ᵉ and e for rows of ⟨v₁,x⟩,…,⟨v_m,x⟩, in floating point."""
+        raise NotImplementedError
 
-    @abstractmethod
     def expand(self) -> MultivariatePolynomial:
         """Return the polynomial with its coefficients multiplied out, exactly."""
+        raise NotImplementedError
 
     @property
     def n_coefficients(self) -> int:
@@ -152,7 +134,9 @@ class HalfspacePolynomial(ABC):
             raise ValueError(
                 f"X must lie within the unit ball; row {row} has length {math.sqrt(squares[row]):.6g}. Scale the rows"
             )
-        return self._signs_and_log2_of_scores(rows @ self.halfspaces.matrix.T)
+        values, exponents = self._values_and_exponents(rows @ self.halfspaces.matrix.T)
+        with np.errstate(divide="ignore"):
+            return np.sign(values), np.log2(np.abs(values)) + exponents
 
     def __call__(self, X: Any) -> Floats:
         """Return p for every row, in floating point; ±∞ where it does not fit."""
@@ -183,16 +167,16 @@ def _exact_polynomial(coefficients: Sequence[int]) -> Any:
 
 
 def _chebyshev_of(n: int, z: Any) -> Any:
-    """Return Tₙ of a polynomial of one variable."""
-    # T₋₁ = T₁ makes the recurrence Tₙ₊₁ = 2z·Tₙ − Tₙ₋₁ good from the start.
-    before, current = z, _exact_polynomial([1])
-    for _ in range(n):
-        before, current = current, 2 * z * current - before
-    return current
+    """Return Tₙ of a number or of a polynomial of one variable, by T₂ₖ = 2Tₖ² − 1 and T₂ₖ₊₁ = 2TₖTₖ₊₁ − z."""
+    low, high = 1 + 0 * z, z
+    for bit in f"{n:b}":
+        middle = 2 * low * high - z
+        low, high = (2 * low**2 - 1, middle) if bit == "0" else (middle, 2 * high**2 - 1)
+    return low
 
 
 def chebyshev(n: int, z: Number) -> Fraction:
-    """Return Tₙ(z), exactly, by doubling: T₂ₖ = 2Tₖ² − 1 and T₂ₖ₊₁ = 2TₖTₖ₊₁ − z.
+    """Return Tₙ(z), exactly.
 
     By Proposition 15, Tₙ(cos θ) = cos nθ and Tₙ(cosh θ) = cosh nθ, so |Tₙ| ≤ 1 on [−1, 1], and
     Tₙ(z) ≥ 1 + n²(z−1) for z ≥ 1.
@@ -202,17 +186,7 @@ def chebyshev(n: int, z: Number) -> Fraction:
     >>> chebyshev(4, Fraction(1, 2))
     Fraction(-1, 2)
     """
-    check_integer("n", n, low=0)
-    a, b = check_fraction("z", z).as_integer_ratio()
-    # On whole numbers bᵏ·Tₖ, with one division at the end: reducing fractions on the way takes most of the time.
-    low, high, scale = 1, a, 1
-    for bit in f"{n:b}":
-        middle = 2 * low * high - a * scale**2
-        if bit == "0":
-            low, high, scale = 2 * low**2 - scale**2, middle, scale**2
-        else:
-            low, high, scale = middle, 2 * high**2 - (scale * b) ** 2, scale**2 * b
-    return Fraction(low, scale)
+    return Fraction(_chebyshev_of(check_integer("n", n, low=0), check_fraction("z", z)))
 
 
 def chebyshev_log2_norm_bound(n: int) -> float:
@@ -252,7 +226,7 @@ class ChebyshevConstruction(HalfspacePolynomial):
     def _of_scores(self, scores: Sequence[Fraction]) -> Fraction:
         return len(scores) + Fraction(1, 2) - sum(chebyshev(self.s, 1 - score) ** self.r for score in scores)
 
-    def _signs_and_log2_of_scores(self, scores: Floats) -> tuple[Floats, Floats]:
+    def _values_and_exponents(self, scores: Floats) -> tuple[Floats, Floats]:
         z = 1.0 - scores
         # Tₙ is cos(n·arccos z) within [−1, 1], and cosh(n·arccosh z) beyond, where
         # log₂ cosh t = (t + log(1 + e^(−2t)))/log 2 − 1 overflows nowhere.
@@ -261,10 +235,10 @@ class ChebyshevConstruction(HalfspacePolynomial):
         outer = (grown + np.log1p(np.exp(-2.0 * grown))) / math.log(2.0) - 1.0
         with np.errstate(divide="ignore"):
             sizes = self.r * np.where(z > 1.0, outer, np.log2(np.abs(inner)))
-        # the powers outgrow a float, so all terms are taken relative to the largest.
+        # The powers outgrow a float, so all terms are taken relative to the largest.
         scale = np.maximum(sizes.max(axis=1), 0.0)
         powers = np.where(z > 1.0, 1.0, np.sign(inner)) ** self.r * np.exp2(sizes - scale[:, None])
-        return _signs_and_log2((scores.shape[1] + 0.5) * np.exp2(-scale) - powers.sum(axis=1), scale)
+        return (scores.shape[1] + 0.5) * np.exp2(-scale) - powers.sum(axis=1), scale
 
     def expand(self) -> MultivariatePolynomial:
         """Return the polynomial with its coefficients multiplied out, exactly."""
@@ -272,12 +246,6 @@ class ChebyshevConstruction(HalfspacePolynomial):
         power = _chebyshev_of(self.s, _exact_polynomial([1, -1])) ** self.r
         ridges = [MultivariatePolynomial.ridge(power.coef, v) for v in self.halfspaces.directions]
         return self.halfspaces.n_halfspaces + Fraction(1, 2) - sum(ridges[1:], start=ridges[0])
-
-
-def _signs_and_log2(values: Floats, scale: Floats) -> tuple[Floats, Floats]:
-    """Return the sign and log₂ of values·2^scale."""
-    with np.errstate(divide="ignore"):
-        return np.sign(values), np.log2(np.abs(values)) + scale
 
 
 def stairs(n: int, z: Number) -> Fraction:
@@ -300,12 +268,6 @@ def numerator_and_denominator(n: int, k: int, z: Number) -> tuple[Fraction, Frac
 
     Lemma 17, for k = r and m halfspaces: 1 ≤ S ≤ 1 + 1/(2m) on [1, 2ⁿ], S is odd, |S| ≤ 1 on [−1, 1], and
     B ≥ (1 − 1/(4m+1))·2^(n(n+1)r) on [−2ⁿ, 2ⁿ].
-
-    Examples
-    --------
-    >>> a, b = numerator_and_denominator(2, 3, 3)
-    >>> float(a / b - 1) < 2e-10
-    True
     """
     power = check_integer("k", k, low=0)
     right, left = stairs(n, z) ** power, stairs(n, -check_fraction("z", z)) ** power
@@ -347,12 +309,6 @@ class RationalConstruction(HalfspacePolynomial):
 
         Q ≥ ½ on R⁺ and Q ≤ −½ on R⁻, and p(x) = 2^(1 − s(s+1)rm)·Q(x)·∏ⱼ B(zⱼ). Beyond |zⱼ| ≤ 2ˢ, which the unit ball
         is within, B may be 0.
-
-        Examples
-        --------
-        >>> p = RationalConstruction(Halfspaces([[1, 0], [0, 1]], margin=0.25))
-        >>> p.quotient([0.5, 0.5]), round(float(p.quotient([0.5, -0.25])), 6)
-        (Fraction(1, 2), -1.5)
         """
         scores = self.halfspaces.scores(x)
         if max(map(abs, scores)) > 2**self.s * self.halfspaces.margin * (1 + UNIT_BALL_SLACK):
@@ -360,8 +316,7 @@ class RationalConstruction(HalfspacePolynomial):
         return sum((a / b for a, b in self._pairs(scores)), Fraction(1, 2) - len(scores))
 
     def _of_scores(self, scores: Sequence[Fraction]) -> Fraction:
-        value: Fraction = self._assembled(self._pairs(scores))
-        return value
+        return Fraction(self._assembled(self._pairs(scores)))
 
     def _pairs(self, scores: Sequence[Fraction]) -> list[tuple[Fraction, Fraction]]:
         """Return A(zᵢ) and B(zᵢ) for every halfspace."""
@@ -374,7 +329,7 @@ class RationalConstruction(HalfspacePolynomial):
             total, product = total * b + product * a, product * b
         return Fraction(2) ** self.log2_scale * (total - (len(pairs) - Fraction(1, 2)) * product)
 
-    def _signs_and_log2_of_scores(self, scores: Floats) -> tuple[Floats, Floats]:
+    def _values_and_exponents(self, scores: Floats) -> tuple[Floats, Floats]:
         # With u = |z|, c = (P(u)/−P(−u))ʳ: S = ±(1+c)/(1−c) and B = (−P(−u))ʳ·(1−c), each free of overflow.
         u = np.abs(scores) / float(self.halfspaces.margin)
         ratio, size = (u - 1.0) / (u + 1.0), np.log2(u + 1.0)
@@ -384,7 +339,7 @@ class RationalConstruction(HalfspacePolynomial):
         c = ratio**self.r
         # At u = 0, c = −1 and S = 0, whatever the sign.
         values = (np.sign(scores) * (1.0 + c) / (1.0 - c)).sum(axis=1) - (scores.shape[1] - 0.5)
-        return _signs_and_log2(values, 1.0 + (self.r * size + np.log2(1.0 - c)).sum(axis=1))
+        return values, 1.0 + (self.r * size + np.log2(1.0 - c)).sum(axis=1)
 
     def expand(self) -> MultivariatePolynomial:
         """Return the polynomial with its coefficients multiplied out, exactly."""
@@ -395,7 +350,6 @@ class RationalConstruction(HalfspacePolynomial):
         odd = [value * (j % 2) for j, value in enumerate(scaled)]
         even = [value * (j % 2 - 1) for j, value in enumerate(scaled)]
         ridge = MultivariatePolynomial.ridge
-        expanded: MultivariatePolynomial = self._assembled(
-            [(ridge(odd, v), ridge(even, v)) for v in self.halfspaces.directions]
-        )
+        pairs = [(ridge(odd, v), ridge(even, v)) for v in self.halfspaces.directions]
+        expanded: MultivariatePolynomial = self._assembled(pairs)
         return expanded

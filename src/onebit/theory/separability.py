@@ -25,12 +25,13 @@ from onebit.theory.certificates import (
     Kind,
     Separator,
     attained,
+    blocks,
     combined_length,
     conflicting_pair,
     to_unit,
 )
 from onebit.theory.exact import largest_square, root_up, vanishing_weights, whole
-from onebit.theory.nearest_point import Hull, nearest_point
+from onebit.theory.nearest_point import Hull, as_decimals, nearest_point
 
 # Lengths of a few such rows together are floats still.
 _LONGEST = 1e307
@@ -43,8 +44,8 @@ _SETTLED = 1e-8
 # A combination longer than this share of the radius is not zero, where shares and lengths are floats of full precision.
 _PERHAPS_ZERO = 1e-6
 _ANY_LENGTH = 2.0**-1000
-# Coordinates times active vertices, squared, beyond which twice the digits would take more than some seconds.
-_MOST_WORK = 1e7
+# Numbers in X, and coordinates times active vertices squared, beyond which decimals would take more than some seconds.
+_MOST_WORK = 5e6
 # A share of the largest k(x, x) that is a few units of a float's last place: what is left then is rounding.
 _ROUNDING = 1e-15
 # How far L·Lᵀ may miss the kernel: far more than rounding does, far less than a kernel that is not positive definite.
@@ -56,14 +57,11 @@ _COMPARED = 256
 
 
 class Progress(NamedTuple):
-    """Where a computation stands, for a progress bar."""
+    """Where a computation stands: the share that is done, the problem in work, and its relative gap so far."""
 
     share: float
-    """How much is done, from 0 to 1; it never falls."""
     problem: str
-    """What is being solved: "weak", or "strong" and the class; with two classes both are one problem."""
     gap: float
-    """The problem's relative gap so far."""
 
 
 @dataclass(frozen=True)
@@ -96,12 +94,12 @@ class Margin:
 
     @property
     def weak_gap(self) -> float:
-        """The relative distance between `weak` and `weak_limit`; 0.0 also if there is provably none."""
+        """The relative distance between `weak` and `weak_limit`; 0.0 also if there is provably no margin."""
         return _gap(self.weak, self.weak_limit)
 
     @property
     def strong_gap(self) -> float:
-        """The relative distance between `strong` and `strong_limit`; 0.0 also if there is provably none."""
+        """The same for the strong margin."""
         return _gap(self.strong, self.strong_limit)
 
     @property
@@ -170,7 +168,7 @@ def margin(
 
     The cost depends on the number of conditions that hold with equality at the end, at most K·d, far more than on the
     number of examples. With a kernel, d is the numerical rank of the Gram matrix. Columns may have any units; when
-    floats do not settle the matter, it is tried again with twice the digits, and then in whole numbers.
+    floats do not settle the matter, it is tried again in decimals of 100 digits, and then in whole numbers.
 
     Parameters
     ----------
@@ -235,7 +233,7 @@ def _gap(margin: float, limit: float) -> float:
 
 
 class _Side(NamedTuple):
-    """One of the two margins: no less than `margin`, by the vectors, and no more than `limit`, by the certificates."""
+    """One of the two margins: at least `margin`, by the vectors, and at most `limit`, by the certificates."""
 
     margin: float
     limit: float
@@ -250,33 +248,28 @@ class _Solved(NamedTuple):
     attained: float
     certificate: Certificate
 
-    def or_better(self, other: "_Solved") -> "_Solved":
-        best = max(self, other, key=lambda each: each.attained)
-        return best._replace(certificate=min(self.certificate, other.certificate, key=lambda each: each.length))
 
-
+@dataclass
 class _Search:
     """One data set, its examples as points of a Euclidean space, and the search for its margins."""
 
-    def __init__(
-        self,
-        rows: Floats,
-        codes: Integers,
-        classes: npt.NDArray[Any],
-        kernel: Kernel | None,
-        on_progress: Callable[[Progress], None],
-    ) -> None:
-        self._rows, self._codes, self._classes, self._kernel = rows, codes, classes, kernel
-        self._on_progress = on_progress
+    _rows: Floats
+    _codes: Integers
+    _classes: npt.NDArray[Any]
+    _kernel: Kernel | None
+    _on_progress: Callable[[Progress], None]
+
+    def __post_init__(self) -> None:
+        rows = self._rows
         # Equal rows are found by comparing bits: a solver cannot tell such a pair from a tiny margin.
-        self._conflict = conflicting_pair(rows, codes)
+        self._conflict = conflicting_pair(rows, self._codes)
         self._basis: Floats | None = None
-        if kernel is not None:
-            self.radius, self._points = _kernel_points(rows, kernel)
+        if self._kernel is not None:
+            self.radius, self._points = _kernel_points(rows, self._kernel)
             return
         self.radius = longest(rows)
         self._points = np.ldexp(rows, -math.frexp(self.radius)[1])
-        # the vectors of a solution lie in the span of the examples, which has fewer coordinates then.
+        # The vectors of a solution lie in the span of the examples, which has fewer coordinates then.
         if rows.shape[1] > rows.shape[0]:
             basis, triangle = scipy.linalg.qr(self._points.T, mode="economic")
             self._points, self._basis = np.ascontiguousarray(triangle.T), basis.T
@@ -351,21 +344,20 @@ class _Search:
 
         hull = Hull(self._points, self._codes, len(self._classes), strong_class)
         own = self._codes if strong_class is None else np.where(self._codes == strong_class, 0, -1)
-        best: _Solved | None = None
+        tried: list[_Solved] = []
         for vectors, vertices, weights in self._attempts(hull, report):
             unit = self._unit(vectors)
             # A strong margin is twice what one class's products are at least.
             least = attained(hull.kind, unit, self._rows, own, self._kernel) * (1.0 if strong_class is None else 0.5)
-            found = _Solved(unit, least, self._certificate(hull.kind, *hull.conditions(vertices), weights))
-            best = found if best is None else best.or_better(found)
-            if best.attained >= (1.0 - _SETTLED) * best.certificate.length:
+            tried.append(_Solved(unit, least, self._certificate(hull.kind, *hull.conditions(vertices), weights)))
+            is_short = tried[-1].certificate.length <= max(_PERHAPS_ZERO * self.radius, _ANY_LENGTH)
+            best, shortest = max(tried, key=lambda each: each.attained), min(each.certificate.length for each in tried)
+            if best.attained >= (1.0 - _SETTLED) * shortest:
                 break
-            is_short = found.certificate.length <= max(_PERHAPS_ZERO * self.radius, _ANY_LENGTH)
             zero = self._exact_zero(hull, vertices) if best.attained <= 0.0 and is_short else None
             if zero is not None:
                 return best._replace(certificate=zero)
-        assert best is not None  # there is always a first attempt
-        return best
+        return best._replace(certificate=min((each.certificate for each in tried), key=lambda each: each.length))
 
     def _attempts(
         self, hull: Hull, report: Callable[[float], None]
@@ -377,7 +369,7 @@ class _Search:
             yield np.zeros((1, self._rows.shape[1])), conflict, np.array([1, 1], dtype=object)
             return
         point = nearest_point(hull, gap=_GAP, on_pass=report)
-        weights = point.weights[:, 0]
+        weights = point.weights
         if self._kernel is not None:
             coefficients = np.zeros((len(self._rows), len(hull.classes)))
             np.add.at(coefficients, hull.conditions(point.vertices)[0], hull.signs(point.vertices) * weights[:, None])
@@ -386,20 +378,24 @@ class _Search:
         vectors = point.direction.reshape(len(hull.classes), -1)
         yield vectors if self._basis is None else vectors @ self._basis, point.vertices, weights
         # Separability, unlike the margin, does not depend on the columns' units.
-        own, similar = np.full(self._rows.shape[1], math.frexp(self.radius)[1]), _column_sizes(self._rows)
-        is_small = hull.dimension * len(point.vertices) ** 2 <= _MOST_WORK
-        for exponents, pairs in ((similar, False), (own, True), (similar, True)) if is_small else ((similar, False),):
-            scaled = hull.at(np.ldexp(self._rows, -exponents))
-            point = nearest_point(scaled, gap=_GAP, on_pass=report, pairs=pairs, first=point.vertices)
+        own, similar = np.full(self._rows.shape[1], math.frexp(self.radius)[1]), self._column_sizes()
+        is_small = self._rows.size + hull.dimension * len(point.vertices) ** 2 <= _MOST_WORK
+        for exponents, convert in ((similar, np.asarray), (own, as_decimals))[: 1 + is_small]:
+            scaled = hull.at(convert(np.ldexp(self._rows, -exponents)))
+            point = nearest_point(scaled, gap=_GAP, on_pass=report, first=point.vertices)
             vectors = np.ldexp(point.direction.reshape(len(hull.classes), -1), exponents.min() - exponents)
-            unrounded = [Fraction(high) + Fraction(low) for high, low in point.weights.tolist()] if pairs else ()
-            yield vectors, point.vertices, np.array(unrounded, dtype=object) if pairs else point.weights[:, 0]
+            yield vectors, point.vertices, point.weights
+
+    def _column_sizes(self) -> Integers:
+        """Return the powers of two that columns are divided by to hold numbers up to 1, exactly."""
+        sizes: Integers = np.frexp(np.abs(self._rows).max(axis=0))[1].astype(np.int64)
+        return sizes
 
     def _exact_zero(self, hull: Hull, vertices: Integers) -> Certificate | None:
         """Return the certificate of length 0 over these vertices, if there is one."""
         if self._kernel is not None:
             return None
-        rows = hull.at(np.ldexp(self._rows, -_column_sizes(self._rows))).rows(vertices)
+        rows = hull.at(np.ldexp(self._rows, -self._column_sizes())).rows(vertices)
         # Every column in its own units, so that the whole numbers stay short.
         weights = vanishing_weights(np.array([whole(column)[0] for column in rows.T], dtype=object).T)
         if weights is None:
@@ -408,30 +404,34 @@ class _Search:
         return certificate if certificate.length == 0.0 else None
 
 
-def _column_sizes(rows: Floats) -> npt.NDArray[np.intc]:
-    """Return the powers of two that columns are divided by to hold numbers up to 1, exactly."""
-    sizes: npt.NDArray[np.intc] = np.frexp(np.abs(rows).max(axis=0))[1]
-    return sizes
-
-
 def longest(rows: Floats) -> float:
     """Return the length of the longest row, rounded up."""
     unit = to_unit(rows)
-    squares, slack = np.einsum("ij,ij->i", unit, unit), (rows.shape[1] + 8) * 2.0**-52
-    doubtful = rows[squares >= squares.max() * (1.0 - slack)]
-    square = largest_square(doubtful[:_BLOCK])
-    # Where very many rows tie, not all are multiplied out: none is longer by more than this.
-    return root_up(square if len(doubtful) <= _BLOCK else square * (1 + 4 * Fraction(slack)))
+    squares = np.einsum("ij,ij->i", unit, unit)
+    doubtful = rows[squares >= squares.max() * (1.0 - (rows.shape[1] + 8) * 2.0**-52)]
+    return root_up(max(largest_square(doubtful[block]) for block in blocks(doubtful)))
 
 
 def _kernel_points(rows: Floats, kernel: Kernel) -> tuple[float, Floats]:
     """Return the root of the largest k(x, x), and points no longer than 1 whose products are the kernel's over it."""
-    blocks = np.split(rows, range(_BLOCK, len(rows), _BLOCK))
-    diagonal = np.concatenate([np.diagonal(kernel(block)) for block in blocks])
-    if not np.isfinite(diagonal).all() or diagonal.min() < 0.0:
-        raise ValueError(f"kernel must have finite k(x, x) ≥ 0; {kernel!r} gives {diagonal.min()!r}")
-    largest = float(diagonal.max())
-    factor = _pivoted_cholesky(rows, kernel, diagonal.copy(), _ROUNDING * largest)
+    parts = np.split(rows, range(_BLOCK, len(rows), _BLOCK))
+    left = np.concatenate([np.diagonal(kernel(part)) for part in parts])
+    if not np.isfinite(left).all() or left.min() < 0.0:
+        raise ValueError(f"kernel must have finite k(x, x) ≥ 0; {kernel!r} gives {left.min()!r}")
+    largest, factor, count = float(left.max()), np.zeros((len(rows), 16)), 0
+    # Pivoted Cholesky: as many columns as it takes until no more than rounding is left of k(x, x).
+    while count < len(rows) and left.max() > _ROUNDING * largest:
+        pivot = int(np.argmax(left))
+        # Doubled when full: how many columns there will be depends on the kernel and is not known before.
+        if count == factor.shape[1]:
+            factor = np.concatenate([factor, np.zeros_like(factor)], axis=1)
+        column = kernel.matrix(rows, rows[pivot : pivot + 1])[:, 0] - factor[:, :count] @ factor[pivot, :count]
+        factor[:, count] = column / math.sqrt(left[pivot])
+        left -= factor[:, count] ** 2
+        # It is used up, whatever rounding leaves of it, and must not be chosen again.
+        left[pivot] = 0.0
+        count += 1
+    factor = np.ascontiguousarray(factor[:, : max(count, 1)])
     some = np.unique(np.linspace(0, len(rows) - 1, _COMPARED).astype(int))
     error = np.abs(kernel.matrix(rows[some], rows[some]) - factor[some] @ factor[some].T).max()
     if not error <= _NEGATIVE * largest:
@@ -441,21 +441,3 @@ def _kernel_points(rows: Floats, kernel: Kernel) -> tuple[float, Floats]:
             "is in theory, its values have lost their digits: scale or centre X"
         )
     return math.sqrt(largest), factor / (math.sqrt(largest) or 1.0)
-
-
-def _pivoted_cholesky(rows: Floats, kernel: Kernel, left: Floats, rounding: float) -> Floats:
-    """Return L, as many columns as it takes until no more than rounding is left of k(x, x)."""
-    columns, count = np.zeros((len(rows), 16)), 0
-    while count < len(rows) and left.max() > rounding:
-        pivot = int(np.argmax(left))
-        # Doubled when full: how many columns there will be depends on the kernel and is not known before.
-        if count == columns.shape[1]:
-            columns = np.concatenate([columns, np.zeros_like(columns)], axis=1)
-        column = kernel.matrix(rows, rows[pivot : pivot + 1])[:, 0]
-        column -= columns[:, :count] @ columns[pivot, :count]
-        columns[:, count] = column / math.sqrt(left[pivot])
-        left -= columns[:, count] ** 2
-        # It is used up, whatever rounding leaves of it, and must not be chosen again.
-        left[pivot] = 0.0
-        count += 1
-    return np.ascontiguousarray(columns[:, : max(count, 1)])

@@ -1,9 +1,8 @@
 """The weak labelling problem: find weights that agree with everything the feedback has proved (Appendix H).
 
 Weights w₁,…,w_K *agree* with "x is i" if ⟨wᵢ,x⟩ > ⟨wⱼ,x⟩ for every j ≠ i, and with "x is not i" if ⟨wⱼ,x⟩ > ⟨wᵢ,x⟩ for
-some j. Whether any weights agree with all facts is NP-complete, by a reduction from Set Splitting. The solver is branch
-and bound over which label beats i; the strict inequalities of a node are met or refuted without rounding, so a "yes"
-comes with weights that agree exactly, and a "no" is proved at every leaf. See docs/theory/weak-labeling.md.
+some j. Whether any weights agree with all facts is NP-complete, by a reduction from Set Splitting. The solver branches
+over which label beats i, and decides every node without rounding. See docs/theory/weak-labeling.md.
 
 References
 ----------
@@ -11,10 +10,9 @@ Beygelzimer et al. (2019). ICML. Appendix H. Blum, Rivest (1993). Training a 3-n
 """
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,14 +27,14 @@ _Choices = tuple[tuple[int, int], ...]
 
 # The label of the subsets and of the origin, which the other two labels have to beat at the elements.
 _WHOLE = 2
-# Simple weights first: they are easier to read, and to calculate with.
-_DENOMINATORS = (1, 2, 10, 100, 10_000)
+# Simple weights first: they are easier to read, and to calculate with. At last the weights as they are.
+_DENOMINATORS = (1, 2, 10, 100, 10_000, 2**1100)
 # What is smaller is the linear program's rounding: t, and multipliers as a share of the largest.
 _ROUNDING = 1e-9
 
 
 class Fact(NamedTuple):
-    """What one round proved: features, a label, and whether the label is theirs (`it_is`) or is not (`it_is_not`)."""
+    """What one round proved: that the features have the label, or have not; made by `it_is` and `it_is_not`."""
 
     features: Point
     label: int
@@ -85,11 +83,12 @@ class WeakLabeling:
     def __init__(self, facts: Sequence[Fact], n_classes: int) -> None:
         self.facts = tuple(facts)
         self.n_classes = check_integer("n_classes", n_classes, low=1)
-        if not self.facts:
-            raise ValueError("facts must hold at least one fact, made by it_is(x, label) or it_is_not(x, label)")
+        if not self.facts or not all(isinstance(fact, Fact) for fact in self.facts):
+            raise ValueError(
+                f"facts must hold at least one fact, made by it_is(x, label) or it_is_not(x, label); got {self.facts!r}"
+            )
+        self.n_features = len(self.facts[0].features)
         for i, fact in enumerate(self.facts):
-            if not isinstance(fact, Fact):
-                raise ValueError(f"facts[{i}] must be made by it_is(x, label) or it_is_not(x, label); got {fact!r}")
             if fact.label >= self.n_classes:
                 raise ValueError(f"facts[{i}] names label {fact.label}, but n_classes={n_classes}; raise n_classes")
             if len(fact.features) != self.n_features:
@@ -97,17 +96,8 @@ class WeakLabeling:
                     f"facts[{i}] has {len(fact.features)} features, but facts[0] has {self.n_features}; "
                     "give every fact the same number"
                 )
-
-    @property
-    def n_features(self) -> int:
-        """The number of features."""
-        return len(self.facts[0].features)
-
-    @cached_property
-    def whole_features(self) -> Objects:
-        """The features of every fact, times their common denominator, as whole numbers: comparisons stay the same."""
         # Each fact by its own denominator: only the scores of one fact are ever compared.
-        return np.array([whole_multiple(fact.features) for fact in self.facts], dtype=object)
+        self.whole_features: Objects = np.array([whole_multiple(fact.features) for fact in self.facts], dtype=object)
 
     def broken_by(self, weights: Any) -> list[Fact]:
         """Return the facts that the weights contradict; decided exactly."""
@@ -121,15 +111,11 @@ class WeakLabeling:
         """Return the label that the weights give to each fact's features: the highest score, the first of equals."""
         return [row.index(max(row)) for row in self._scores(weights)]
 
-    def check_weights(self, weights: Any) -> Weights:
-        """Return weights as fractions, one row per class, or raise a ValueError."""
+    def _scores(self, weights: Any) -> list[list[Fraction]]:
+        """Return scores in fractions: whether they tie is what the problem turns on."""
         if isinstance(weights, (str, bytes)) or not hasattr(weights, "__len__") or len(weights) != self.n_classes:
             raise ValueError(f"weights must hold one row for each of the {self.n_classes} classes; got {weights!r}")
-        return tuple(check_point(f"weights[{i}]", row, self.n_features) for i, row in enumerate(weights))
-
-    def _scores(self, weights: Any) -> list[list[Fraction]]:
-        checked = self.check_weights(weights)
-        # In fractions: whether scores tie is what the problem turns on.
+        checked = [check_point(f"weights[{i}]", row, self.n_features) for i, row in enumerate(weights)]
         return [[dot(w, fact.features) for w in checked] for fact in self.facts]
 
 
@@ -186,8 +172,8 @@ class SetSplitting:
         """Return the weak labelling problem that has a solution exactly when this has."""
         members: list[Collection[int]] = [(), *([i] for i in range(self.n_elements)), *self.subsets]
         rows = [[int(i in subset) for i in range(self.n_elements)] + [1] for subset in members]
-        makers = [it_is] + [it_is_not] * self.n_elements + [it_is] * len(self.subsets)
-        return WeakLabeling([make(row, _WHOLE) for make, row in zip(makers, rows, strict=True)], n_classes=3)
+        elements = range(1, self.n_elements + 1)
+        return WeakLabeling([(it_is_not if t in elements else it_is)(x, _WHOLE) for t, x in enumerate(rows)], 3)
 
     def weights_of(self, first: Collection[int]) -> Weights:
         """Return the weights that a split with first part `first` stands for; they solve the weak labelling problem."""
@@ -212,11 +198,6 @@ def random_set_splitting(n_elements: int, n_subsets: int, size: int, seed: int) 
     """Return an instance with random subsets of one size, drawn independently.
 
     With subsets of 3 elements the instances turn from solvable to unsolvable at about 2.1 subsets per element.
-
-    Examples
-    --------
-    >>> random_set_splitting(5, 2, size=3, seed=1) == random_set_splitting(5, 2, size=3, seed=1)
-    True
     """
     check_integer("n_elements", n_elements, low=1)
     check_integer("n_subsets", n_subsets, low=0)
@@ -274,8 +255,12 @@ def solve(problem: WeakLabeling, max_nodes: int | None = None) -> Answer:
         broken = _first_broken(problem, weights)
         if broken is None:
             return Answer(weights, n_nodes)
+        # Labels that nothing has named so far are alike: the first stands for all of them.
+        named = {fact.label for fact in problem.facts} | {winner for _, winner in choices}
+        unnamed = [label for label in range(problem.n_classes) if label not in named]
+        winners = sorted({*named, *unnamed[:1]} - {problem.facts[broken].label})
         # Depth first keeps few nodes at a time; reversed, so that the lowest label is tried first.
-        stack.extend((*choices, (broken, winner)) for winner in reversed(_winners(problem, choices, broken)))
+        stack.extend((*choices, (broken, winner)) for winner in reversed(winners))
     return Answer(None, n_nodes)
 
 
@@ -289,19 +274,19 @@ def agreeing_weights(problem: WeakLabeling, choices: _Choices) -> Weights | None
         check_integer("choices: a winner", winner, low=0, high=problem.n_classes - 1)
         if problem.facts[index].holds or problem.facts[index].label == winner:
             raise ValueError(f"choices cannot let label {winner} win, given that {problem.facts[index]}")
-    d = problem.n_features
-    flat = positive_solution(_inequalities(problem, choices))
+    facts, K, d = problem.facts, problem.n_classes, problem.n_features
+    sure = [(index, fact.label) for index, fact in enumerate(facts) if fact.holds]
+    beats = [(index, own, other) for index, own in sure for other in range(K) if other != own]
+    beats += [(index, winner, facts[index].label) for index, winner in choices]
+    rows = np.zeros((len(beats), K, d), dtype=object)
+    for row, (index, winner, loser) in zip(rows, beats, strict=True):
+        row[winner], row[loser] = problem.whole_features[index], -problem.whole_features[index]
+    # the last class's weights are 0, so its columns drop out.
+    flat = positive_solution(rows[:, :-1].reshape(len(beats), (K - 1) * d))
     if flat is None:
         return None
-    # the last class, whose weights are 0.
     flat += (Fraction(0),) * d
     return tuple(flat[start : start + d] for start in range(0, len(flat), d))
-
-
-def _winners(problem: WeakLabeling, choices: _Choices, broken: int) -> list[int]:
-    named = {fact.label for fact in problem.facts} | {winner for _, winner in choices}
-    unnamed = [label for label in range(problem.n_classes) if label not in named]
-    return [label for label in sorted([*named, *unnamed[:1]]) if label != problem.facts[broken].label]
 
 
 def _first_broken(problem: WeakLabeling, weights: Weights) -> int | None:
@@ -311,25 +296,11 @@ def _first_broken(problem: WeakLabeling, weights: Weights) -> int | None:
     return next((i for i, fact in enumerate(problem.facts) if not fact.allows(scores[i])), None)
 
 
-def _inequalities(problem: WeakLabeling, choices: _Choices) -> Objects:
-    """Return one row of whole numbers for each demand that one label beat another: ⟨row, w⟩ > 0 for all w in a row."""
-    facts, labels = problem.facts, range(problem.n_classes)
-    sure = [(index, fact.label) for index, fact in enumerate(facts) if fact.holds]
-    beats = [(index, own, other) for index, own in sure for other in labels if other != own]
-    beats += [(index, winner, facts[index].label) for index, winner in choices]
-    rows = np.zeros((len(beats), problem.n_classes, problem.n_features), dtype=object)
-    for row, (index, winner, loser) in zip(rows, beats, strict=True):
-        row[winner], row[loser] = problem.whole_features[index], -problem.whole_features[index]
-    # the last class's weights are 0, so its columns drop out.
-    return rows[:, :-1].reshape(len(beats), (problem.n_classes - 1) * problem.n_features)
-
-
-# Strict inequalities ⟨row, w⟩ > 0. By Gordan's theorem either some w meets them all, or some y ≥ 0, y ≠ 0 combines the
-# rows to Σ yᵢ·rowᵢ = 0. A linear program proposes w, or y as its multipliers; both are checked exactly.
-
-
 def positive_solution(rows: Objects) -> Point | None:
     """Return w with ⟨row, w⟩ > 0 for every row of whole numbers, or None if there is none; exact.
+
+    By Gordan's theorem there is such a w, or a y ≥ 0, y ≠ 0 with Σ yᵢ·rowᵢ = 0. A linear program proposes w, or y as
+    its multipliers; both are checked exactly.
 
     Examples
     --------
@@ -347,7 +318,9 @@ def positive_solution(rows: Objects) -> Point | None:
     proposal, t, multipliers = _linear_program((rows / largest[:, None]).astype(np.float64))
     multipliers /= largest.astype(np.float64)
     if t > _ROUNDING:
-        for weights in _simplest(proposal):
+        exact = [Fraction(value) for value in (proposal / np.abs(proposal).max()).tolist()]
+        for denominator in _DENOMINATORS:
+            weights = tuple(value.limit_denominator(denominator) for value in exact)
             if (rows @ np.array(whole_multiple(weights), dtype=object) > 0).all():
                 return weights
     elif multipliers.any() and vanishing_weights(rows[multipliers > _ROUNDING * multipliers.max()]) is not None:
@@ -368,14 +341,6 @@ def _linear_program(rows: Floats) -> tuple[Floats, float, Floats]:
     if result.status != 0:
         return np.zeros(n_free), 0.0, np.zeros(n_rows)
     return result.x[:-1], float(result.x[-1]), -result.ineqlin.marginals
-
-
-def _simplest(proposal: Floats) -> Iterator[Point]:
-    """Yield the proposal, scaled to a largest entry of 1 and rounded to small denominators first, exactly at last."""
-    exact = [Fraction(value) for value in (proposal / np.abs(proposal).max()).tolist()]
-    for denominator in _DENOMINATORS:
-        yield tuple(value.limit_denominator(denominator) for value in exact)
-    yield tuple(exact)
 
 
 def solve_by_simplex(rows: Sequence[Sequence[Fraction]]) -> Point | None:
@@ -415,7 +380,7 @@ def solve_by_simplex(rows: Sequence[Sequence[Fraction]]) -> Point | None:
 
 
 class SolvingRow(NamedTuple):
-    """One problem, solved: its size, the answer, the nodes searched and the seconds taken."""
+    """One problem, solved."""
 
     n_elements: int
     n_subsets: int
@@ -430,8 +395,7 @@ def measure_solving(
 ) -> list[SolvingRow]:
     """Solve random set splitting problems, as weak labelling problems, and measure what each takes.
 
-    Every subset has three elements. At 4 subsets per element nearly all the problems have no solution, which the
-    solver has to prove. The nodes are the same on every run, the seconds are not.
+    Every subset has three elements. At 4 subsets per element nearly all the problems have no solution.
 
     Parameters
     ----------
@@ -440,12 +404,6 @@ def measure_solving(
     subsets_per_element, repeats, seed : float, int, int
         The subsets of a problem are this times N, rounded; problems per size; seed of the first of each size, from
         which the others count on.
-
-    Examples
-    --------
-    >>> rows = measure_solving([4, 5], repeats=2)
-    >>> [(row.n_elements, row.n_subsets, row.seed) for row in rows]
-    [(4, 16, 0), (4, 16, 1), (5, 20, 0), (5, 20, 1)]
     """
     check_number("subsets_per_element", subsets_per_element, above=0.0)
     check_integer("repeats", repeats, low=1)
