@@ -15,7 +15,7 @@ from onebit.cli.serve import _PASSWORD_FILE_VARIABLE, _database
 from onebit.decider.calls import own_learner
 from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.decider import Decider
-from onebit.service.app import _ROUTES, _api_text, _document
+from onebit.service.app import _ROUTES, _api_page, _document
 from onebit.service.gate import _Allowance
 from onebit.service.tokens import add_token, read_tokens
 from served import DESK, LIGHT, Served, is_problem
@@ -392,7 +392,7 @@ def test_the_password_of_a_database_in_a_file(tmp_path: Path, monkeypatch: pytes
 
 
 def test_every_route_is_in_the_document_and_on_the_page() -> None:
-    paths, page = _document()["paths"], _api_text()
+    paths, page = _document()["paths"], _api_page()
     for route in _ROUTES:
         operation = paths[route.path.replace(":path", "")][route.method.lower()]
         assert operation["description"] == route.description

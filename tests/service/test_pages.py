@@ -300,7 +300,7 @@ def test_no_script_knows_where_the_service_is(served: Served) -> None:
     assert urljoin("http://proxy.example/tools/onebit/openapi.json", api["servers"][0]["url"]).endswith(
         "/tools/onebit/"
     )
-    assert "openapi.json" in served.ask("GET", "/api").body.decode()
+    assert 'href="openapi.json"' in served.ask("GET", "/api").body.decode()
 
 
 def test_nothing_runs_that_stands_in_the_page_and_nothing_comes_from_elsewhere(served: Served) -> None:

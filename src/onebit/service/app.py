@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from functools import lru_cache, partial
+from html import escape
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -269,7 +270,7 @@ _ROUTES = [  # in the order in which they are tried
     Route("GET", "/metrics", _metrics, "For Prometheus.", "read", is_everywhere=True, cost=0, result=None),
     Route("GET", "/healthz", lambda _request: {"alive": True}, "Whether the process is alive."),
     Route("GET", "/readyz", _ready, "Whether no decider is still being opened or compiled."),
-    Route("GET", "/api", lambda _request: _API, "This list.", result=None),
+    Route("GET", "/api", lambda _request: _API, "This page.", result=None),
     Route("GET", "/openapi.json", lambda _request: _OPENAPI, "What there is, in the form of OpenAPI."),
     Route("GET", "/", lambda _request: _HOME, "The desk: deciders, and how they fare, for people.", result=None),
     Route("GET", "/desk/{namespace}/{name}", lambda _request: _DESK, "The desk of one decider.", result=None),
@@ -329,10 +330,13 @@ def _document() -> dict[str, Any]:
     }
 
 
-def _api_text() -> str:
-    listed = [f"{route.method} {route.path}\n    {route.description}" for route in _ROUTES]
-    return "\n".join([f"onebit {__version__}. {_ABOUT} For programs: openapi.json.", *listed])
+def _api_page() -> str:
+    """Return the documentation of all routes as HTML, without external resources."""
+    listed = [f"<dt>{route.method} {escape(route.path)}<dd>{escape(route.description)}" for route in _ROUTES]
+    head = f"<!doctype html><html lang=en><meta charset=utf-8><title>onebit</title><h1>onebit {__version__}</h1>"
+    for_programs = 'For programs: <a href="openapi.json">openapi.json</a>.'
+    return f"{head}<p>{escape(_ABOUT)} {for_programs}<dl>{''.join(listed)}</dl>"
 
 
-_API: Response = Response(_api_text(), media_type="text/plain")
+_API: Response = Response(_api_page(), media_type="text/html")
 _OPENAPI: Response = Response(to_json(_document()), media_type="application/json")
