@@ -29,6 +29,7 @@ from onebit.checks.problems import (
     tell,
     twins,
 )
+from onebit.checks.protocol import _joined
 from onebit.game import Guess
 from onebit.inputs import Floats, Integers, SparseRows, dense
 from onebit.learners import Learner
@@ -268,6 +269,39 @@ def check_many_rows_are_as_many_guesses(learner: Learner) -> None:
     assert snapshot(at_once) == snapshot(one_by_one)
 
 
+def check_estimator_face(learner: Learner) -> None:
+    """`fit`, `predict`, `decision_function` and `score` are consistent, and `fit` resets the learner."""
+    problem = noisy_problem(200)
+    player = fresh(learner).fit(problem.X, problem.y)
+    known = snapshot(player)
+    scores = player.decision_function(problem.X)
+    assert scores.shape == (200, problem.n_classes)
+    assert np.array_equal(player.predict(problem.X), player.classes_[np.argmax(scores, axis=1)])
+    assert 0.0 <= player.score(problem.X, problem.y) <= 1.0
+    assert snapshot(player) == known, "predicting changed the learner"
+    assert snapshot(player.fit(problem.X, problem.y)) == known, "fit did not start afresh"
+    assert player.n_features_in_ == problem.X.shape[1]
+
+
+def check_classes_may_grow(learner: Learner) -> None:
+    """With classes="grow" labels are added when the application proposes them or gives them as feedback."""
+    problem = noisy_problem(30)
+    player = fresh(learner, classes="grow")
+    assert raises_value_error(player.guess, problem.X[0]), "guessed without knowing any label"
+    guess = player.guess(problem.X[0], among=["a"])
+    assert (guess.label, player.classes_.tolist()) == ("a", ["a"])
+    tell(player, guess, "a")
+    _joined(player, "b")
+    assert player.guess(problem.X[1], among=iter(["c", "b"])).label in ("b", "c")
+    assert player.classes_.tolist() == ["a", "b", "c"]
+    known = snapshot(player)
+    assert raises_value_error(player.guess, problem.X[1] * np.nan, among=["d"])
+    assert player.classes_.tolist() == ["a", "b", "c"], "a refused round brought a label"
+    assert snapshot(player) == known
+    play(player, problem.X, np.array(list("abcde"))[np.arange(30) % 5], fresh=False)
+    assert player.classes_.tolist() == list("abcde")
+
+
 def check_a_guess_is_told_once(learner: Learner) -> None:
     """`tell` raises, and changes nothing, for a closed ticket, another learner's ticket, or anything else."""
     problem = noisy_problem(30)
@@ -485,6 +519,8 @@ def check_threads_may_share_it(learner: Learner, threads: int = 4, rounds: int =
 
 
 FOUNDATION_CHECKS = [
+    check_estimator_face,
+    check_classes_may_grow,
     check_a_guess_is_told_once,
     check_threads_may_share_it,
     check_every_layout_is_the_same_game,

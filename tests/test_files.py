@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +13,17 @@ from typing import Any
 
 import pytest
 
-from onebit.files import abandoned, claimed, replace_file
+from onebit import files
+from onebit.files import replace_file
 
 OLD, NEW = b"old" * 1000, b"new" * 5000
 CALLS = ("open", "fsync", "replace", "close", "unlink", "stat", "fstat", "scandir")
+
+
+@pytest.fixture(autouse=True)
+def leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clear away what is left at once, without waiting for an hour."""
+    monkeypatch.setattr(files, "_LEFT_SECONDS", -1.0)
 
 
 class Faults:
@@ -113,6 +121,7 @@ def test_a_kill_at_any_call_leaves_the_old_file_or_the_new(tmp_path: Path) -> No
 
 def kill_at_every_call() -> None:
     """Run in a process of its own, which has one thread and can be forked."""
+    files._LEFT_SECONDS = -1.0
     folder, n_killed = Path(sys.argv[1]), 0
     path = folder / "page.html"
     for at in range(1, count_calls(folder) + 1):
@@ -148,38 +157,14 @@ def test_the_file_and_its_folder_reach_the_disk(tmp_path: Path, monkeypatch: pyt
     assert done == ["file", "rename", "folder"]
 
 
-def test_what_somebody_is_writing_is_left_alone(tmp_path: Path) -> None:
-    theirs = tmp_path / ".onebit-0123.part"
-    with claimed(theirs):
-        theirs.write_bytes(b"half")
-        replace_file(tmp_path / "page.html", NEW)
-        assert theirs.read_bytes() == b"half"
+def test_what_somebody_is_writing_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    theirs, old = tmp_path / ".onebit-0123.part", tmp_path / ".onebit-4567.part"
+    for path in (theirs, old):
+        path.write_bytes(b"half")
+    os.utime(old, (0.0, time.time() - 3700.0))
     replace_file(tmp_path / "page.html", NEW)
-    assert not theirs.exists()
-
-
-def test_a_claim_is_made_again_if_the_file_was_cleared_away_before_it_was_locked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import fcntl
-
-    path, flock, n_calls = tmp_path / "lock", fcntl.flock, 0
-
-    def too_late(opened: int, operation: int) -> None:
-        nonlocal n_calls
-        n_calls += 1
-        if n_calls == 1:
-            path.unlink()
-        flock(opened, operation)
-
-    monkeypatch.setattr(fcntl, "flock", too_late)
-    with claimed(path), abandoned(path) as is_left:
-        assert path.exists()
-        assert not is_left
-    with abandoned(path) as is_left:
-        assert is_left
-    with abandoned(tmp_path / "missing") as is_left:
-        assert not is_left
+    assert (theirs.read_bytes(), old.exists()) == (b"half", False)
 
 
 def test_the_new_file_has_the_usual_rights(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Files written whole or not at all; locks that tell what a killed process has left behind; npz read with care."""
+"""Files written whole or not at all, private files, a lock on a folder; npz read with care."""
 
 import errno
 import math
@@ -6,6 +6,7 @@ import os
 import secrets
 import stat
 import struct
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -19,10 +20,11 @@ from numpy.lib import format as npy
 
 try:
     import fcntl
-except ImportError:  # Windows: what is left behind stays
+except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 _UNFINISHED = ".onebit-{}.part"
+_LEFT_SECONDS = 3600.0  # no write takes as long: an unfinished file is what a killed process has left
 _CODE_ERRORS = (SyntaxError, TypeError, TokenError)  # NumPy reads a header as Python code, literals only
 NPZ_DAMAGE = (BadZipFile, zlib.error, struct.error, ValueError, EOFError, RuntimeError, OverflowError, *_CODE_ERRORS)
 """What comes of a damaged npz; encrypted parts and versions of zip from the future are RuntimeErrors."""
@@ -33,8 +35,8 @@ NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 def replace_file(path: Path, content: bytes | memoryview, *, mode: int | None = None) -> None:
     """Write a file whole or not at all, in a folder that exists, so that it survives a loss of power.
 
-    What a killed process has left half-written in this folder is cleared away. Permissions are `mode`, or those that
-    the process gives to new files.
+    What killed processes have left half-written in this folder is cleared away after an hour. Permissions are `mode`,
+    or those that the process gives to new files.
     """
     # In the same folder, since only there a rename is atomic; by chance, since two may write at once.
     unfinished = path.with_name(_UNFINISHED.format(secrets.token_hex(8)))
@@ -43,18 +45,17 @@ def replace_file(path: Path, content: bytes | memoryview, *, mode: int | None = 
             # A rename would put a file in the place of a device or a pipe.
             raise OSError(errno.EINVAL, "is a device or a pipe, not a file")
         for left in path.parent.glob(_UNFINISHED.format("*")):
-            with abandoned(left) as is_left:
-                if is_left:
-                    left.unlink(missing_ok=True)
-        with claimed(unfinished):
-            with unfinished.open("wb") as file:
-                if mode is not None:
-                    os.chmod(unfinished, mode)
-                file.write(content)
-                file.flush()
-                # Before the rename: the other way round a loss of power would leave a new file with nothing in it.
-                os.fsync(file.fileno())
-            os.replace(unfinished, path)
+            with suppress(FileNotFoundError):  # another may be clearing up, too
+                if time.time() - left.stat().st_mtime > _LEFT_SECONDS:
+                    left.unlink()
+        with unfinished.open("wb") as file:
+            if mode is not None:
+                os.chmod(unfinished, mode)
+            file.write(content)
+            file.flush()
+            # Before the rename: the other way round a loss of power would leave a new file with nothing in it.
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
         _sync_folder(path.parent)
     except OSError as error:
         # A failed write does not know its file, and the user knows no other than this.
@@ -110,51 +111,17 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def claimed(path: Path) -> Iterator[None]:
-    """Hold a lock file, made if it is missing; the lock goes with this process, however that ends."""
-    opened = _open_locked(path) if fcntl is not None else None
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Let one process at a time do what is inside; where a file system has no locks, any number."""
+    opened = None if fcntl is None else os.open(folder, os.O_RDONLY)
     try:
+        if opened is not None:
+            with suppress(OSError):
+                fcntl.flock(opened, fcntl.LOCK_EX)
         yield
     finally:
         if opened is not None:
             os.close(opened)
-
-
-def _open_locked(path: Path) -> int:
-    while True:
-        opened = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            # On a file system without locks nothing is known to be abandoned, and everything is kept.
-            with suppress(OSError):
-                fcntl.flock(opened, fcntl.LOCK_EX)
-            # Another process may have removed it before it was locked.
-            if is_in_place(opened, path):
-                return opened
-        except BaseException:
-            os.close(opened)
-            raise
-        os.close(opened)
-
-
-@contextmanager
-def abandoned(path: Path) -> Iterator[bool]:
-    """Return whether the process that claimed a file is gone; no other process can claim it within the ``with``."""
-    opened = None
-    try:
-        with suppress(OSError):
-            opened = os.open(path, os.O_RDWR) if fcntl is not None else None
-        is_free = False
-        if opened is not None:
-            with suppress(OSError):
-                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                is_free = True
-        yield is_free
-    finally:
-        if opened is not None:
-            os.close(opened)
-
-
-# Arrays in npz files (a zip of NumPy arrays), which may be untrusted: nothing is run, sizes are known before.
 
 
 def npz_array(archive: zipfile.ZipFile, part: str) -> Any:

@@ -17,7 +17,7 @@ import scipy.spatial.distance
 
 from onebit.engine.jit import jit, jit_inline
 from onebit.engine.lengths import LEAST_SQUARE, row_lengths, unit_rows
-from onebit.inputs import ENTRIES_AT_ONCE, Floats, Rows, check_integer, check_number, check_rows, dense
+from onebit.inputs import Floats, Rows, check_integer, check_number, check_rows, dense
 
 __all__ = [
     "Custom",
@@ -48,7 +48,7 @@ class Series(NamedTuple):
 
 
 class Kernel(ABC):
-    """A positive definite kernel.
+    """A positive definite kernel; with ``normalize=True`` it divides every row by its length first.
 
     Call it on rows for the matrix of values: ``kernel(X, Y)``. To write one of your own as a class, give `value` (an
     `onebit.engine.jit.jit_inline` function), `parameters` and `sensitivity`; a plain Python function will do too, see
@@ -71,10 +71,7 @@ class Kernel(ABC):
     def series(self, n_features: int) -> Series | None:
         """Return a polynomial in ⟨x,x'⟩ close to the kernel everywhere it is defined, or None if there is none.
 
-        Parameters
-        ----------
-        n_features : int
-            How many features vary. The fewer, the less a long polynomial costs.
+        So many features vary: the fewer, the less a long polynomial costs.
         """
         return None
 
@@ -93,15 +90,6 @@ class Kernel(ABC):
             raise TypeError(f"{self!r} is computed from rows, not from inner products")
         _apply(value)(products, squares_x, squares_y, self.parameters)
         return products
-
-    def combine(self, X: Floats, points: Floats, coefficients: Floats) -> Floats:
-        """Return Σₛ k(x, pointsₛ)·coefficientsₛ for every prepared row x, in pieces that fit in memory."""
-        out = np.zeros((len(X), coefficients.shape[1]))
-        at_once = max(1, ENTRIES_AT_ONCE // max(1, len(points)))
-        for start in range(0, len(X) if len(points) else 0, at_once):
-            rows = slice(start, start + at_once)
-            out[rows] = self.matrix(X[rows], points) @ coefficients
-        return out
 
     def __repr__(self) -> str:
         """Name the kernel and the settings that differ from their defaults."""
@@ -161,18 +149,7 @@ def _linear(dot: float, _a: float, _b: float, _parameters: tuple[float, ...]) ->
 
 @dataclass(frozen=True, repr=False)
 class Linear(Kernel):
-    """k(x, x') = ⟨x, x'⟩: the plain inner product, kept as examples rather than as weights.
-
-    Parameters
-    ----------
-    normalize : bool
-        Divide every row by its length first.
-
-    Examples
-    --------
-    >>> Linear()([[1.0, 2.0]], [[3.0, 1.0]])
-    array([[5.]])
-    """
+    """k(x, x') = ⟨x, x'⟩: the plain inner product, kept as examples rather than as weights."""
 
     normalize: bool = False
     value = _linear
@@ -276,13 +253,6 @@ class Polynomial(_OfDegree):
     ----------
     degree : int
         n, from 1 to 1 000 000.
-    normalize : bool
-        Divide every row by its length first.
-
-    Examples
-    --------
-    >>> float(Polynomial(degree=3)([[1.0, 0.0]])[0, 0])
-    8.0
     """
 
     value = _polynomial
@@ -314,13 +284,6 @@ class Multinomial(_OfDegree):
     ----------
     degree : int
         n, from 1 to 1 000 000.
-    normalize : bool
-        Divide every row by its length first.
-
-    Examples
-    --------
-    >>> float(Multinomial(degree=3)([[1.0, 0.0]])[0, 0])
-    4.0
 
     References
     ----------
@@ -362,13 +325,6 @@ class Gaussian(Kernel):
     ----------
     width : float
         The distance at which two rows begin to look different; from 1e-150 to 1e150, where its square is a float.
-    normalize : bool
-        Divide every row by its length first.
-
-    Examples
-    --------
-    >>> float(Gaussian(width=2.0)([[1.0, 0.0]])[0, 0])
-    1.0
     """
 
     width: float = 1.0
@@ -399,8 +355,6 @@ class Laplace(Kernel):
     ----------
     sharpness : float
         How fast similarity falls with the mean difference of a column; greater than 0.
-    normalize : bool
-        Divide every row by its length first.
 
     Examples
     --------
@@ -441,8 +395,6 @@ class Custom(Kernel):
     ----------
     function : callable
         ``function(X, Y)`` with shapes (n, d) and (m, d) returns shape (n, m), as for scikit-learn's ``SVC``.
-    normalize : bool
-        Divide every row by its length first.
 
     Examples
     --------

@@ -157,7 +157,7 @@ def test_deadlines(file: Place, silence: str) -> None:
 
 def test_deadlines_after_a_clock_that_was_a_year_ahead(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, seconds = Clock(), 50.0
-    monkeypatch.setattr("onebit.decider.settings.time.monotonic", lambda: seconds)
+    monkeypatch.setattr("onebit.decider.state.time.monotonic", lambda: seconds)
     with begun(file, deadline=10.0, clock=clock) as desk:
         clock.now += 3e7
         desk.guess(PROBLEM.X[0])

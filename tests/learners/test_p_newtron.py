@@ -9,7 +9,7 @@ import onebit
 from onebit.checks.problems import Problem, guesses_of, noisy_problem
 from onebit.engine.randomness import Draw, uniform
 from onebit.inputs import Floats
-from onebit.learners.second_order import multiplier
+from onebit.learners.second_order import _multiplier
 
 PROBLEM = noisy_problem(500)
 
@@ -88,8 +88,8 @@ def test_the_way_to_the_ball(start: float) -> None:
     generator = np.random.default_rng(3)
     values, target = np.exp(generator.normal(size=40) * 3.0), generator.normal(size=40)
     for radius in (1e-6, 0.1, 1.0, 1e6):
-        shift = multiplier(values, target, radius, start)
+        shift = _multiplier(values, target, radius, start)
         length = np.linalg.norm(target / (values + shift))
         assert length <= radius * (1 + 1e-11)
         assert shift == 0.0 or length >= radius * (1 - 1e-11)
-    assert multiplier(values, 0.0 * target, 1.0, start) == 0.0
+    assert _multiplier(values, 0.0 * target, 1.0, start) == 0.0

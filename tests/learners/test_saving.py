@@ -27,7 +27,7 @@ from onebit.inputs import Floats, Rows, SparseRows
 from onebit.kernels import Gaussian
 from onebit.learners.bandit_svm.bank import DUE, LANDMARKS, SEEN
 from onebit.learners.saving import _CHECKSUM, _VERSION, _checksum_of, _comment, _filled_arrays
-from onebit.learners.second_order import STALE
+from onebit.learners.second_order import _STALE
 from onebit.learners.tickets import _content_of, _digest
 
 HERE = Path(__file__).parent
@@ -495,7 +495,7 @@ def test_a_worn_inverse_may_be_anything(path: Path) -> None:
     learner = played(onebit.SOBA(0.3, classes=4))
     expected = learner.weights_
     learner.save(path)
-    worn = {"state_worn": np.array([STALE]), "state_inverse": -learner._state.arrays.inverse}
+    worn = {"state_worn": np.array([_STALE]), "state_inverse": -learner._state.arrays.inverse}
     path.write_bytes(resealed(None, path.read_bytes(), **worn))
     loaded: Any = onebit.load(path)
     loaded.guess(PROBLEM.X[0])

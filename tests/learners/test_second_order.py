@@ -10,7 +10,7 @@ import pytest
 import onebit
 from onebit.checks.problems import Problem, noisy_problem
 from onebit.learners import second_order
-from onebit.learners.second_order import LAMBDA, RENEW_EVERY, SHIFT
+from onebit.learners.second_order import _RENEW_EVERY, LAMBDA, SHIFT
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_the_inverse_is_made_anew_now_and_then(monkeypatch: pytest.MonkeyPatch) 
     problem = noisy_problem(9000)
     learner = onebit.SOBA(1.0)
     onebit.play(learner, problem.X, problem.y)
-    assert len(made) == learner.n_updates_ // RENEW_EVERY > 0
+    assert len(made) == learner.n_updates_ // _RENEW_EVERY > 0
 
 
 def test_a_matrix_that_is_too_large_is_refused() -> None:

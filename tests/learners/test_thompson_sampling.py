@@ -31,7 +31,7 @@ def test_thompson_sampling_draws_from_the_posterior() -> None:
 
 
 def test_normals_are_normal() -> None:
-    pick = winning.drawn_winner
+    pick = winning._drawn_winner
     # One label has a deviation, another one a constant to be compared with; the others never win.
     bars = np.array([-1.5, -0.5, 0.0, 1.0])
     for place in (0, 3, 4):
@@ -74,7 +74,7 @@ def winning_by_scipy(means: Floats, deviations: Floats) -> Floats:
 )
 def test_winning_chances_are_exact(means: list[float], deviations: list[float]) -> None:
     mu, sigma, out = np.array(means), np.array(deviations), np.empty(len(means))
-    winning.winning_chances(mu, sigma / 0.25, 0.25, np.empty(len(mu)), out)
+    winning._winning_chances(mu, sigma / 0.25, 0.25, np.empty(len(mu)), out)
     assert np.allclose(out, winning_by_scipy(mu, sigma), rtol=0, atol=1e-10)
     assert out.sum() == pytest.approx(1.0, abs=1e-14)
 
@@ -82,12 +82,12 @@ def test_winning_chances_are_exact(means: list[float], deviations: list[float]) 
 @pytest.mark.parametrize("n", [2, 3])
 def test_the_highest_mean_wins_where_no_deviation_can_be_added(n: int) -> None:
     out, means = np.empty(n), np.arange(n, dtype=float)
-    winning.winning_chances(means, np.full(n, 1e-200), 1e-10, np.empty(n), out)
+    winning._winning_chances(means, np.full(n, 1e-200), 1e-10, np.empty(n), out)
     assert out.tolist() == np.eye(n)[-1].tolist()
 
 
 def test_equal_labels_have_equal_chances_however_many() -> None:
     for n in (2, 3, 10, 40):
         out = np.empty(n)
-        winning.winning_chances(np.zeros(n), np.ones(n), 1.0, np.empty(n), out)
+        winning._winning_chances(np.zeros(n), np.ones(n), 1.0, np.empty(n), out)
         assert np.allclose(out, 1.0 / n, rtol=1e-11)

@@ -1,6 +1,7 @@
 """Scenes of the playground: rounds, their picture, and tables of the user."""
 
 import string
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -99,7 +100,7 @@ def test_a_bad_table_is_refused_in_words(name: str, text: bytes, said: str) -> N
 
 def test_a_table_with_too_many_columns_is_refused_by_its_first_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read whole, 20 000 columns of words took 22 s."""
-    monkeypatch.setattr(scenes, "read_untrusted_text", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(scenes, "read_untrusted", lambda *_: pytest.fail("it was read"))
     header, row = ",".join([*(f"c{j}" for j in range(60_000)), "class"]), ",".join(["red"] * 60_000 + ["u"])
     with pytest.raises(ValueError, match=r"wide\.csv: has 59999 columns; the playground takes 1000"):
         scene_from_table("wide.csv", f"{header}\n{row}\n{row}\n".encode(), seed=0, drop=["c0"])
@@ -125,7 +126,7 @@ def test_a_table_that_ends_its_reader_leaves_the_playground_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(child_reader, "_PROGRAM", "import os; os.abort()")
+        patched.setattr(child_reader, "_COMMAND", [sys.executable, "-c", "import os; os.abort()"])
         with pytest.raises(ValueError, match=r"a\.csv: could not be read: the reader ended with SIGABRT"):
             scene_from_table("a.csv", b"a,class\n1,u\n2,v\n4,u\n", seed=0)
     assert scene_from_table("a.csv", b"a,class\n1,u\n2,v\n4,u\n", seed=0).labels == ("u", "v")

@@ -244,7 +244,7 @@ def test_no_memory_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     def refuse(*_: object) -> None:
         raise MemoryError("Unable to allocate 32 GiB")
 
-    monkeypatch.setattr("onebit.streams.files._read_table", refuse)
+    monkeypatch.setattr("onebit.streams.files._content", refuse)
     with pytest.raises(ValueError, match=r"table\.csv: does not fit into memory \(Unable to allocate 32 GiB\)"):
         read_table(write(tmp_path, "a,class\n1,x\n2,y\n3,x\n"))
 

@@ -16,7 +16,7 @@ import pytest
 
 from onebit.machine_memory import memory, no_more_than
 from onebit.streams import read_table
-from onebit.streams.files import read_untrusted_text
+from onebit.streams.files import read_untrusted
 from onebit.streams.reading import Reading
 from tables import read
 
@@ -84,7 +84,7 @@ def test_a_wide_arff_file_with_few_rows_is_read(tmp_path: Path) -> None:
 def test_an_error_is_short_whatever_the_file_holds(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"{'word' * 30_000},class\n1,x\n2,y\n3,x\nfour,y\n")
-    reads: list[Callable[[], object]] = [lambda: read_table(path), lambda: read_untrusted_text(path, Reading(), 60)]
+    reads: list[Callable[[], object]] = [lambda: read_table(path), lambda: read_untrusted(path, Reading(), 60)]
     for reader in reads:
         with pytest.raises(ValueError, match=r"a\.csv, line 5, .*wordword.*four.* most rows have a number") as caught:
             reader()

@@ -224,25 +224,25 @@ def squared_ratio(radius: Any, margin: Any) -> Fraction:
 def strong_ratio(n_classes: Any, radius: Any, margin: Any) -> Fraction:
     """Return (R/γ)², having checked that a strong margin can be that large: γ ≤ 2R/√K."""
     K = check_integer("n_classes", n_classes, low=1)
-    ratio = squared_ratio(radius, margin)
-    if 4 * ratio * (1 + _SLACK) < K:
-        limit = 2.0 * float(radius) / math.sqrt(K)
-        raise ValueError(
-            f"margin must be at most 2·radius/√n_classes = {limit:.6g}, the largest strong margin of {K} classes "
-            f"within radius {radius!r}; got {margin!r}. {_SAME_UNITS}"
-        )
-    # A margin rounded past its limit counts as the limit.
-    return max(ratio, Fraction(K, 4))
+    return _checked_ratio(radius, margin, Fraction(K, 4), "2·radius/√n_classes", f"strong margin of {K} classes")
 
 
 def weak_ratio(n_classes: Any, radius: Any, margin: Any, *, remedy: str = _SAME_UNITS) -> Fraction:
     """Return (R/γ)², having checked that a weak margin can be that large: γ² ≤ R²·K/(K−1)."""
     K = check_integer("n_classes", n_classes, low=2)
+    return _checked_ratio(
+        radius, margin, Fraction(K - 1, K), "radius·√(K/(K−1))", f"weak margin of {K} classes", remedy
+    )
+
+
+def _checked_ratio(
+    radius: Any, margin: Any, least: Fraction, formula: str, what: str, remedy: str = _SAME_UNITS
+) -> Fraction:
     ratio = squared_ratio(radius, margin)
-    if K * ratio * (1 + _SLACK) < K - 1:
-        limit = float(radius) * math.sqrt(K / (K - 1))
+    if ratio * (1 + _SLACK) < least:
         raise ValueError(
-            f"margin must be at most radius·√(K/(K−1)) = {limit:.6g}, the largest weak margin of {K} classes within "
+            f"margin must be at most {formula} = {float(radius) / math.sqrt(least):.6g}, the largest {what} within "
             f"radius {radius!r}; got {margin!r}. {remedy}"
         )
-    return max(ratio, Fraction(K - 1, K))
+    # A margin rounded past its limit counts as the limit.
+    return max(ratio, least)

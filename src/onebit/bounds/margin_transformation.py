@@ -9,7 +9,6 @@ map of k(x, x') = 1/(1 − ½⟨x, x'⟩) they are strongly separable with margi
     γ₂ = (2^(s+1)·r·(K−1)·(4s+2))^(−(s+½)r(K−1)) / (4√K·(4K−5)·2^(K−1))         (rational functions, Theorem 8)
 
 γ₁² and γ₂² are one over a whole number, which is kept here as a power; so nothing underflows and logarithms are exact.
-The proof gives more than the statement: `sharper_margin`, explained in docs/theory/margin-transformation.md.
 
 References
 ----------

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 from unittest import SkipTest
 
-from onebit.checks import games, kernels_and_streams, protocol
+from onebit.checks import kernels_and_streams, protocol
 from onebit.kernels import Kernel, as_kernel
 from onebit.learners import Learner
 
@@ -25,7 +25,7 @@ def _checks(subject: str, *modules: ModuleType) -> list[Check]:
     return [each for each in found if next(iter(inspect.signature(each).parameters)) == subject]
 
 
-LEARNER_CHECKS = _checks("learner", protocol, games)
+LEARNER_CHECKS = _checks("learner", protocol)
 """The checks of every learner."""
 
 KERNEL_CHECKS = _checks("kernel", kernels_and_streams)
@@ -51,15 +51,7 @@ def _run(checks: list[Check], subject: Any) -> dict[str, str]:
 
 
 def check_learner(learner: Learner) -> dict[str, str]:
-    """Run every learner check; the learner itself is cloned, not played.
-
-    Its classes do not matter: the checks play problems of their own.
-
-    Returns
-    -------
-    dict
-        The checks that do not apply, and why: a learner without a promise cannot break one.
-    """
+    """Run every check on clones of a learner, with classes of the checks; return those that do not apply, and why."""
     return _run(LEARNER_CHECKS, learner)
 
 

@@ -38,15 +38,9 @@ COMMANDS = {name: _help_of(name) for panel in _PANELS.values() for name in panel
 _KEEPING = (["compare"], ["league"], ["reproduce"])  # the commands that keep finished games
 _INTERRUPTED = 130
 _ROOM, _RIGHT = "make room and give the same command again", "ask for the right to it, or choose another"
-_REMEDIES = {
-    errno.ENOSPC: _ROOM,
-    errno.EDQUOT: _ROOM,
-    errno.EFBIG: _ROOM,
-    errno.EROFS: "choose another folder with --out",
-    errno.EACCES: _RIGHT,
-    errno.EPERM: _RIGHT,
-    errno.ENAMETOOLONG: "use a shorter name",
-}
+_REMEDIES = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _ROOM)
+_REMEDIES |= {errno.EACCES: _RIGHT, errno.EPERM: _RIGHT, errno.ENAMETOOLONG: "use a shorter name"}
+_REMEDIES[errno.EROFS] = "choose another folder with --out"
 
 
 class _LazyGroup(TyperGroup):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from rich.console import Console
@@ -34,21 +34,15 @@ _MOST_CLASSES = 30  # on the screen; the report has them all
 _COLUMNS = ("class", "rounds", "mistakes", "rate", "guessed")
 
 
-class _Order(NamedTuple):
-    """Which rounds are played, in which order."""
-
-    rounds: Annotated[int | None, "Rounds, at most; every row once by default."] = None
-    seed: Annotated[int, "Of the learner's random numbers, and of the shuffle."] = 0
-    shuffle: Annotated[bool, "Shuffle the rows; otherwise they come in the file's order."] = False
-
-
 def command(
     data: options.OneSource,
     *,
     learner: Annotated[
         str, f'Such as "Banditron:exploration=0.02". There are {options.LEARNERS}; or mypackage.mine:Mine.'
     ] = "BanditSVM",
-    order: _Order,
+    rounds: Annotated[int | None, "Rounds, at most; every row once by default."] = None,
+    seed: Annotated[int, "Of the learner's random numbers, and of the shuffle."] = 0,
+    shuffle: Annotated[bool, "Shuffle the rows; otherwise they come in the file's order."] = False,
     reading: Reading,
     preprocess: options.Preprocess = "none",
     save: Annotated[Path | None, "Save the learner, with all it has learned, as this file."] = None,
@@ -66,7 +60,7 @@ def command(
                 "leave one out, or take BanditSVM, which scales columns by itself"
             )
     check_choice("--preprocess", preprocess, METHODS)
-    found = _rounds(data, reading, order)
+    found = _rounds(data, reading, rounds, seed, shuffle)
     made = build(player.spec)
     prepare_folder(out)
     console = Console()
@@ -74,7 +68,7 @@ def command(
     is_drawn = has_figures(console)
     rows = _prepared(console, found, player, learner, preprocess)
     with progress_bar(console, f"{learner}, {grouped(len(found.y))} rounds") as show:
-        trace = play(made, rows, seed=order.seed, keep_guesses=True, on_progress=show)
+        trace = play(made, rows, seed=seed, keep_guesses=True, on_progress=show)
     if save is not None:
         made.save(save)
     wrong = np.asarray(trace.guesses != np.array(found.label_names)[found.y])
@@ -87,9 +81,9 @@ def command(
         "Learner": learner,
         "Data set": found.name,
         **{name.capitalize(): text for name, text in describe(found).items() if name != "rows"},
-        "Rounds": f"{grouped(len(found.y))}, {'shuffled' if order.shuffle else 'in the order of the file'}",
+        "Rounds": f"{grouped(len(found.y))}, {'shuffled' if shuffle else 'in the order of the file'}",
         "Preprocessing": preprocess,
-        "Seed": str(order.seed),
+        "Seed": str(seed),
         "Command": typed(),
     }
     run, listed, again, again_command = what_was_run(facts)
@@ -114,32 +108,32 @@ def _prepared(console: Console, data: DataSet, player: LearnerPlayer, learner: s
     if player.scales_rows:
         return data
     if method == "none":
-        note = f"Note: {learner} takes columns as they are: --preprocess online scales them if their units differ much "
-        console.print(on_screen(f"{note}(BanditSVM does it by itself)."), highlight=False, soft_wrap=True)
-        return data
-    done = describe_preprocessing(method, unit_length=False, is_sparse=data.is_sparse)
-    console.print(on_screen(f"Preprocessing: {done}."), highlight=False, soft_wrap=True)
-    return replace(data, X=streams.preprocess(data.X, method))
+        text = f"Note: {learner} takes columns as they are: --preprocess online scales them if their units differ much "
+        text += "(BanditSVM does it by itself)."
+    else:
+        text = f"Preprocessing: {describe_preprocessing(method, unit_length=False, is_sparse=data.is_sparse)}."
+        data = replace(data, X=streams.preprocess(data.X, method))
+    console.print(on_screen(text), highlight=False, soft_wrap=True)
+    return data
 
 
-def _rounds(given: str, reading: Reading, order: _Order) -> DataSet:
+def _rounds(given: str, reading: Reading, rounds: int | None, seed: int, is_shuffled: bool) -> DataSet:
     """Return the rounds in the order in which they are played."""
-    check_seed(order.seed)
-    if order.rounds is not None:
-        check_integer("--rounds", order.rounds, low=1)
+    check_seed(seed)
+    if rounds is not None:
+        check_integer("--rounds", rounds, low=1)
     source = find_source(given, reading)
     check_one_right(source)
     if source.stream is not None:
-        X, y, n_classes = draw_source(source, order.rounds or _DRAWN_ROUNDS, order.seed)
+        X, y, n_classes = draw_source(source, rounds or _DRAWN_ROUNDS, seed)
         data = DataSet(source.name, X, y, tuple(map(str, range(n_classes))))
     else:
         data = load(source)
     n_rows = len(data.y)
-    places = np.random.default_rng(order.seed).permutation(n_rows) if order.shuffle else np.arange(n_rows)
-    places = places[: order.rounds]
+    places = (np.random.default_rng(seed).permutation(n_rows) if is_shuffled else np.arange(n_rows))[:rounds]
     X, y = data.X[places], data.y[places]
     if source.stream is None:
-        X, y = changed(source, X, y, data.n_classes, order.seed)
+        X, y = changed(source, X, y, data.n_classes, seed)
     return replace(data, X=X, y=y, about=(*data.about, *say_changes(source).items()))
 
 

@@ -4,7 +4,7 @@ import ipaddress
 import logging
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from onebit.decider.settings import has_password, is_database
 from onebit.engine.compile_notice import NOTICE
@@ -18,6 +18,7 @@ _LOG_VARIABLE = "ONEBIT_LOG"
 _PASSWORD_FILE_VARIABLE = "ONEBIT_LOG_PASSWORD_FILE"
 """Names a file with the database's password, as containers are given secrets."""
 _GRACE_SECONDS = 20
+_UVICORN: Any = {"log_config": None, "access_log": False, "server_header": False, "proxy_headers": False, "ws": "none"}
 _FAILED, _INTERRUPTED = 1, 130  # what shells expect
 
 
@@ -55,45 +56,26 @@ def command(
             f"onebit tokens add {folder} NAME --role admin, or leave --host out"
         )
     make_folder(folder)
-    # A large library: who serves nothing does without it.
-    import uvicorn
+    import uvicorn  # a large library: who serves nothing does without it
 
+    from onebit.service import server
     from onebit.service.app import Service
-    from onebit.service.server import (
-        KEEP_ALIVE_SECONDS,
-        NAME,
-        Server,
-        connection_limits,
-        raise_file_limit,
-        set_up_log,
-        set_up_process,
-    )
 
     # Before the log is set up: the reason of an error is the last line that is said.
     app = Service(
         folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, memory=n_bytes, audit=audit
     )
-    connections = connection_limits(max_connections, max_connections_per_address, raise_file_limit())
-    set_up_process()
-    set_up_log(log_requests)
+    connections = server.connection_limits(max_connections, max_connections_per_address, server.raise_file_limit())
+    server.set_up_process()
+    server.set_up_log(log_requests)
     if os.path.lexists(folder / FILE) and not read_tokens(folder):
-        logging.getLogger(NAME).warning("%s has no token: nobody may ask until one is added", folder / FILE)
+        logging.getLogger(server.NAME).warning("%s has no token: nobody may ask until one is added", folder / FILE)
     NOTICE.keep_quiet()  # the journal has a line for each decider
-    config = uvicorn.Config(
-        app,
-        host,
-        port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        ws="none",
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
-    )
+    times: Any = {"timeout_keep_alive": server.KEEP_ALIVE_SECONDS, "timeout_graceful_shutdown": _GRACE_SECONDS}
+    config = uvicorn.Config(app, host, port, **_UVICORN, **times)
     deciders = app.workers
     try:
-        Server(config, connections, on_stop=deciders.stopping.set).run()
+        server.Server(config, connections, on_stop=deciders.stopping.set).run()
     except (KeyboardInterrupt, SystemExit) as ended:  # SIGTERM has ended the process when all was closed
         # A thread within the compiler can only be left, and may crash if Python is taken down around it.
         if deciders.has_left_threads:

@@ -71,20 +71,18 @@ def _explained(kind: type[Struct], value: Any, strict: bool) -> str:
     needed = [name for name, field in fields.items() if field.required]
     if not isinstance(value, dict):
         return f"a JSON object with {', '.join(needed or fields)} is needed; got {type(value).__name__}"
-    for name in needed:
-        if name not in value:
-            return f"{name} is missing; needed: {', '.join(needed)}"
-    for name in value:
-        if name not in fields:
-            return f"there is no field {name!r:.80}; there are {', '.join(fields)}"
-    for name in value:
+    if missing := [name for name in needed if name not in value]:
+        return f"{missing[0]} is missing; needed: {', '.join(needed)}"
+    if unknown := [name for name in value if name not in fields]:
+        return f"there is no field {unknown[0]!r:.80}; there are {', '.join(fields)}"
+    for name, each in value.items():
         try:
-            msgspec.convert(value[name], fields[name].type, strict=strict)
+            msgspec.convert(each, fields[name].type, strict=strict)
         except msgspec.ValidationError as error:
             described = [meta.description for meta in getattr(fields[name].type, "__metadata__", ())]
             reason = f"must be {described[-1]}" if described and described[-1] else f"is wrong: {error}"
-            at = _ITEM.search(str(error)) if isinstance(value[name], list) else None
-            return f"{name} {reason}; got {brief(value[name] if at is None else value[name][int(at[1])])}"
+            at = _ITEM.search(str(error)) if isinstance(each, list) else None
+            return f"{name} {reason}; got {brief(each if at is None else each[int(at[1])])}"
     return ""
 
 

@@ -13,10 +13,12 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import numpy as np
+
 from onebit.decider import queries
 from onebit.decider.log import Batch, EventLog
 from onebit.decider.replay import replay, verify
-from onebit.decider.settings import CHANGEABLE, Clock, Settings, open_log
+from onebit.decider.settings import CHANGEABLE, Settings, check_time, open_log
 from onebit.decider.state import Recorder, State
 from onebit.decider.tickets import (
     Event,
@@ -26,8 +28,6 @@ from onebit.decider.tickets import (
     Shadow,
     Status,
     Ticket,
-    check_feedback,
-    id_of,
     index_of,
 )
 from onebit.inputs import brief, check_choice, check_number, check_switch
@@ -62,7 +62,7 @@ class Decider:
         self._log, self._began, self._trusted = log, about["began"], trusted
         self._settings = Settings.of(about, trusted)
         self._lock, self._pid, self._is_closed = threading.RLock(), os.getpid(), False
-        self._recorder = Recorder(log, partial(replay, log, self._settings, trusted), Clock(clock))
+        self._recorder = Recorder(log, partial(replay, log, self._settings, trusted), clock)
 
     @classmethod
     def open(
@@ -140,7 +140,7 @@ class Decider:
         options = {"kinds": kinds, "deadline": deadline, "silence": silence, "seed": seed}
         options |= {"exploration_floor": exploration_floor, "max_open": max_open}
         options |= {"wrong_at_most": wrong_at_most, "ask_at_most": ask_at_most}
-        about, now = None, Clock(clock).now()
+        about, now = None, check_time(clock())
         if classes is not None:
             about = Settings.new(classes, learner, **options).described() | {"began": now}
         is_durable = check_choice("durability", durability, ("full", "batch")) == "full"
@@ -221,8 +221,7 @@ class Decider:
         self._check_usable()
         with self._lock:
             self._check_usable()
-            self._recorder.make_ready()
-            result, batch = operation(*args), self._log.latest
+            result, batch = self._recorder.run(operation, *args)
         self._log.settle(batch)
         return result
 
@@ -255,14 +254,14 @@ class Decider:
         Repeating the same feedback has no effect, so it can be resent safely. ValueError is raised if the ticket, given
         by itself or its id, is unknown or closed, or has other feedback; use `correct_answer` to change that.
         """
-        return self._write(self._recorder.answer, ticket, check_feedback(correct))
+        return self._write(self._recorder.answer, _id_of(ticket), _check_feedback(correct))
 
     def label(self, ticket: "str | Ticket", label: Any) -> bool:
         """Record the right label of a guess, which was asked about or not; it teaches more than `tell`, and is as safe.
 
         Return whether the feedback is new.
         """
-        return self._write(lambda: self._recorder.answer(ticket, None, self._index_of(label)))
+        return self._write(lambda: self._recorder.answer(_id_of(ticket), None, self._index_of(label)))
 
     def guess_many(self, records: Iterable[Any], among: Any = None) -> list[Ticket]:
         """Guess a label for each record, with one write to disk.
@@ -274,7 +273,7 @@ class Decider:
     def tell_many(self, answers: "Iterable[tuple[str | Ticket, bool]]") -> list[bool]:
         """Record feedback for many guesses, given as (ticket, correct) pairs, with one write to disk."""
         answer = self._recorder.answer
-        return self._write(lambda: [answer(ticket, check_feedback(correct)) for ticket, correct in answers])
+        return self._write(lambda: [answer(_id_of(ticket), _check_feedback(correct)) for ticket, correct in answers])
 
     def _index_of(self, label: Any) -> int:
         return index_of(self._state.indices, label)
@@ -289,22 +288,16 @@ class Decider:
         if (correct is None) == (label is None):
             raise ValueError("give one of the two, correct or label; to take feedback back call withdraw(ticket)")
         if label is None:
-            self._write(self._recorder.correct, ticket, check_feedback(correct))
+            self._write(self._recorder.correct, _id_of(ticket), _check_feedback(correct))
         else:
-            self._write(lambda: self._recorder.correct(ticket, None, self._index_of(label)))
+            self._write(lambda: self._recorder.correct(_id_of(ticket), None, self._index_of(label)))
 
     def withdraw(self, ticket: "str | Ticket") -> None:
         """Withdraw feedback that was mistaken; the ticket stays closed."""
-        self._write(self._recorder.correct, ticket, None)
+        self._write(self._recorder.correct, _id_of(ticket), None)
 
     def shadow(
-        self,
-        record: Any,
-        label: Any,
-        correct: bool | None,
-        *,
-        propensity: float | None = None,
-        key: str | None = None,
+        self, record: Any, label: Any, correct: bool | None, *, propensity: float | None = None, key: str | None = None
     ) -> Shadow:
         """Learn from a decision of the application; return what the decider would have guessed.
 
@@ -319,7 +312,7 @@ class Decider:
         propensity : float
             Probability with which the application chose the label; required by learners that weight by it.
         """
-        feedback = {"correct": None if correct is None else check_feedback(correct), "propensity": propensity}
+        feedback = {"correct": None if correct is None else _check_feedback(correct), "propensity": propensity}
         if propensity is not None:
             feedback["propensity"] = check_number("propensity", propensity, above=0.0, at_most=1.0)
         return self._write(self._recorder.shadow, record, label, feedback, key)
@@ -397,7 +390,7 @@ class Decider:
 
     def look_up(self, ticket: "str | Ticket") -> list[Event]:
         """Return all events of a ticket in the log, by its id or the key of its request."""
-        name = id_of(ticket)
+        name = _id_of(ticket)
         self._read(lambda _state: None)
         keyed = (event.ticket for event in self._log.find(key=name) if event.ticket is not None)
         return self._log.find(ticket=name) or [each for ticket in keyed for each in self._log.find(ticket=ticket)]
@@ -447,7 +440,7 @@ class Decider:
         """
         if isinstance(tickets, (str, Ticket)):
             raise ValueError(f"tickets must be a list of tickets or their ids; got {brief(tickets)}")
-        names, wanted = {id_of(ticket) for ticket in tickets}, queries.check_where(where)
+        names, wanted = {_id_of(ticket) for ticket in tickets}, queries.check_where(where)
 
         def forget() -> int:
             gone = []
@@ -471,8 +464,7 @@ class Decider:
 
         Columns: ticket, time, label, propensity, correct (empty without feedback), answered, and the record as JSON.
         """
-        file = queries.check_table(path)
-        return self._read(lambda state: queries.write_guesses(file, self._log.events(), state.classes))
+        return self._read(lambda state: queries.write_guesses(path, self._log.events(), state.classes))
 
     def verify(self) -> bool:
         """Replay the whole log; return whether the result equals the current state to the last bit.
@@ -480,3 +472,16 @@ class Decider:
         Raises LogError if any part of the file is damaged.
         """
         return self._read(lambda state: verify(self._log, self._settings, self._trusted, state))
+
+
+def _id_of(ticket: str | Ticket) -> str:
+    name = ticket.id if isinstance(ticket, Ticket) else ticket
+    if not isinstance(name, str):
+        raise ValueError(f"ticket must be a ticket or its id; got {brief(ticket)}")
+    return name
+
+
+def _check_feedback(correct: Any) -> bool:
+    if not isinstance(correct, (bool, np.bool_)):
+        raise ValueError(f"correct must be True or False; got {brief(correct)}")
+    return bool(correct)

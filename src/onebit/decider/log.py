@@ -11,6 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import accumulate
@@ -34,6 +35,19 @@ from onebit.inputs import Rows, SparseRows
 from onebit.typed_json import parse, write
 
 FORMAT_VERSION = 1
+SCHEMA = """
+CREATE TABLE {schema}about ({own} name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY ({key} name));
+CREATE TABLE {schema}events (
+    {own} seq {integer} NOT NULL, time DOUBLE PRECISION NOT NULL, kind TEXT NOT NULL, ticket TEXT, body TEXT NOT NULL,
+    row {blob}, key TEXT, checksum {blob} NOT NULL, PRIMARY KEY ({key} seq)
+);
+CREATE INDEX events_of_ticket ON {schema}events ({key} ticket) WHERE ticket IS NOT NULL;
+CREATE INDEX events_corrected ON {schema}events ({key} kind) WHERE kind = 'corrected';
+CREATE UNIQUE INDEX events_by_key ON {schema}events ({key} key) WHERE key IS NOT NULL;
+CREATE TABLE {schema}snapshots (
+    {own} seq {integer} NOT NULL, part INTEGER NOT NULL, content {blob} NOT NULL, checksum {blob} NOT NULL,
+    PRIMARY KEY ({key} seq, part)
+)"""
 COLUMNS = "seq, time, kind, ticket, body, row, key, checksum"
 _AT_ONCE = 1000  # events read at once
 _BYTES_AT_ONCE = 4 << 20  # of events read at once, unless a single event is larger
@@ -110,21 +124,20 @@ class Snapshot(NamedTuple):
     content: bytes
 
 
+@dataclass(eq=False)
 class Batch:
     """Events written in one transaction; `EventLog.wait` waits for it."""
 
-    def __init__(self, is_done: bool = False) -> None:
-        self.lines: list[tuple[Any, ...]] = []
-        self.is_done = is_done
-        self.error: LogWriteError | None = None
+    lines: list[tuple[Any, ...]] = field(default_factory=list)
+    is_done: bool = False
+    error: LogWriteError | None = None
 
 
 class EventLog(ABC):
-    """A log in the tables of a database.
+    """A log in the tables of a database; `path` is its name in messages.
 
-    Tables: about (name, value), events, and snapshots (seq, part, content, checksum). `path` is the log's name in
-    messages. In a database with several logs, `own` is a condition that selects the rows of this one. Statements have a
-    question mark for each value.
+    In a database with several logs, `own` is a condition that selects the rows of this one. Statements have a question
+    mark for each value.
     """
 
     errors: ClassVar[type[Exception]]  # the base class of the database driver's errors

@@ -21,7 +21,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from onebit.decider.log import COLUMNS, FORMAT_VERSION, EventLog, about_rows
+from onebit.decider.log import COLUMNS, FORMAT_VERSION, SCHEMA, EventLog, about_rows
 from onebit.decider.tickets import LogError, LogUnsureError, LogWriteError, OwnedError, Owner, UnreachableError
 
 PATIENCE_SECONDS = 10.0  # timeout for a silent server, and for idle sessions of owners
@@ -42,21 +42,7 @@ CREATE TABLE onebit.deciders (
     id INTEGER PRIMARY KEY GENERATED ALWAYS AS IDENTITY, name TEXT NOT NULL UNIQUE,
     epoch BIGINT NOT NULL DEFAULT 0, last_seq BIGINT NOT NULL DEFAULT 0, pid INTEGER, host TEXT, since TEXT
 ) WITH (fillfactor = 50);
-CREATE TABLE onebit.about (
-    decider INTEGER NOT NULL REFERENCES onebit.deciders, name TEXT NOT NULL, value TEXT NOT NULL,
-    PRIMARY KEY (decider, name)
-);
-CREATE TABLE onebit.events (
-    decider INTEGER NOT NULL, seq BIGINT NOT NULL, time DOUBLE PRECISION NOT NULL, kind TEXT NOT NULL, ticket TEXT,
-    body TEXT NOT NULL, row BYTEA, key TEXT, checksum BYTEA NOT NULL, PRIMARY KEY (decider, seq)
-);
-CREATE INDEX events_of_ticket ON onebit.events (decider, ticket) WHERE ticket IS NOT NULL;
-CREATE INDEX events_corrected ON onebit.events (decider, kind) WHERE kind = 'corrected';
-CREATE UNIQUE INDEX events_by_key ON onebit.events (decider, key) WHERE key IS NOT NULL;
-CREATE TABLE onebit.snapshots (
-    decider INTEGER NOT NULL REFERENCES onebit.deciders, seq BIGINT NOT NULL, part INTEGER NOT NULL,
-    content BYTEA NOT NULL, checksum BYTEA NOT NULL, PRIMARY KEY (decider, seq, part)
-);
+{SCHEMA.format(schema="onebit.", own="decider INTEGER NOT NULL,", key="decider,", integer="BIGINT", blob="BYTEA")}
 """
 _SESSION = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply';

@@ -73,7 +73,7 @@ def open_tickets(state: State, older_than: str | None, limit: int, asked: bool |
         end = int(number)
     wanted = (True, False) if asked is None else (asked,)
     older = ((name, each) for name, each in reversed(state.open.items()) if each.seq < end and each.ask in wanted)
-    return [state.ticket_of(name, each) for name, each in islice(older, limit)]
+    return [state.ticket_of(name, each.time, each.body, each.ask) for name, each in islice(older, limit)]
 
 
 def kernel_weights(learner: Learner) -> list[tuple[str, float]]:
@@ -87,16 +87,11 @@ def kernel_weights(learner: Learner) -> list[tuple[str, float]]:
     return sorted(named, key=lambda each: -each[1])
 
 
-def check_table(path: "str | os.PathLike[str]") -> Path:
-    """Return the path of a table, or raise ValueError unless it ends in .csv or .parquet, and tables can be written."""
+def write_guesses(path: "str | os.PathLike[str]", events: Iterable[Event], classes: list[Any]) -> int:
+    """Write every guess to a CSV or Parquet file, one row each, with its latest feedback; return how many."""
     require_extra("writing tables needs", "files")
     if Path(path).suffix not in (".csv", ".parquet"):
         raise ValueError(f"path must end in .csv or .parquet; got {os.fspath(path)!r}")
-    return Path(path)
-
-
-def write_guesses(path: Path, events: Iterable[Event], classes: list[Any]) -> int:
-    """Write every guess to a CSV or Parquet file, one row each, with its latest feedback; return how many."""
     import polars
 
     time = polars.Datetime("us", "UTC")
@@ -111,11 +106,9 @@ def write_guesses(path: Path, events: Iterable[Event], classes: list[Any]) -> in
         elif event.kind in (Kind.FEEDBACK, Kind.CORRECTED) and event.ticket in lines:
             lines[event.ticket][4:6] = body["correct"], at
     frame, content = polars.DataFrame(list(lines.values()), schema=types, orient="row"), io.BytesIO()
-    if path.suffix == ".csv":
-        frame.write_csv(content)
-    else:
-        frame.write_parquet(content)
-    replace_file(path, content.getvalue())
+    write_frame = frame.write_csv if Path(path).suffix == ".csv" else frame.write_parquet
+    write_frame(content)
+    replace_file(Path(path), content.getvalue())
     return len(lines)
 
 

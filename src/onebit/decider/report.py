@@ -89,8 +89,7 @@ class _Seen(NamedTuple):
     correct: bool | None
 
 
-_Round = tuple[int | None, bool]
-"""The guessed label, None if the guess is not among the recent events, and whether it was right."""
+_Round = tuple[int | None, bool]  # the guessed label, None if not among the recent events; whether it was right
 
 
 class Recent:
@@ -111,9 +110,7 @@ class Recent:
 
 
 def report(decider: Decider, recent_events: Recent | None = None) -> Report:
-    """Return a report on a decider.
-
-    `mistakes` covers all feedback; recent mistakes and alarms are based on the last 10 000 events.
+    """Return a report on a decider: `mistakes` covers all feedback, the rest the last 10 000 events.
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
 """How a decider is opened: where its log is, and its settings, which the log holds; some can be changed later."""
 
 import os
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
@@ -18,7 +17,7 @@ from onebit.learners import BanditSVM, Learner
 from onebit.learners.saving import from_bytes, to_bytes
 from onebit.typed_json import Trusted, describe, restore
 
-_LATEST_TIME = 32_503_680_000.0  # the year 3000: later times are not in seconds
+LATEST_TIME = 32_503_680_000.0  # the year 3000: later times are not in seconds
 _OPTIONS: dict[str, tuple[Any, Callable[[Any], Any]]] = {  # the default, and what checks other values
     "kinds": (None, dict),  # the rest is checked by the encoder
     "seed": (0, lambda value: check_integer("seed", value, low=0)),
@@ -133,34 +132,22 @@ class Settings(NamedTuple):
                 raise LogError(f"{path}: {was} {name}={old!r:.200}, and {given_now}")
 
 
-class Clock:
-    """The time of a log's events; `read` returns the seconds since 1970."""
+def check_time(seconds: Any) -> float:
+    """Return the time of a clock, or raise ValueError unless it can be in seconds since 1970.
 
-    def __init__(self, read: Callable[[], float]) -> None:
-        self._read = read
-        self._behind: tuple[float, float] | None = None  # the log's and the monotonic time when that was first found
-
-    def now(self, last: float = 0.0) -> float:
-        """Return the time, never before the last event's; a monotonic clock advances it while the clock is behind.
-
-        >>> Clock(lambda: 1e16).now()
-        Traceback (most recent call last):
-        ...
-        ValueError: clock must return seconds since 1970, before the year 3000; got 1e+16. Are they milliseconds?
-        """
-        found = self._read()
-        try:
-            now = float(found)
-        except (TypeError, ValueError, OverflowError):
-            now = -1.0
-        if not 0.0 <= now <= _LATEST_TIME:
-            wanted = "seconds since 1970, before the year 3000"
-            raise ValueError(f"clock must return {wanted}; got {brief(found)}. Are they milliseconds?")
-        if now >= last:
-            self._behind = None
-            return now
-        at, since = self._behind = self._behind or (last, time.monotonic())
-        return max(last, at + time.monotonic() - since)
+    >>> check_time(1e16)
+    Traceback (most recent call last):
+    ...
+    ValueError: clock must return seconds since 1970, before the year 3000; got 1e+16. Are they milliseconds?
+    """
+    try:
+        found = float(seconds)
+    except (TypeError, ValueError, OverflowError):
+        found = -1.0
+    if not 0.0 <= found <= LATEST_TIME:
+        wanted = "seconds since 1970, before the year 3000"
+        raise ValueError(f"clock must return {wanted}; got {brief(seconds)}. Are they milliseconds?")
+    return found
 
 
 # Where the log is.

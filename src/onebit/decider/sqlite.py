@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onebit.decider.log import COLUMNS, FORMAT_VERSION, Batch, EventLog, about_rows
+from onebit.decider.log import COLUMNS, FORMAT_VERSION, SCHEMA, Batch, EventLog, about_rows
 from onebit.decider.tickets import LogError, LostEventsError, LostJournalWarning, OwnedError, Owner
 from onebit.files import NO_LINK, create_private, is_in_place, make_private, replace_file
 
@@ -28,22 +28,11 @@ except ImportError:  # Windows: SQLite's own lock is all there is
     fcntl = None  # type: ignore[assignment]
 
 APPLICATION_ID = 0x31424445  # "1BDE": marks a SQLite file as a decider's
-_SCHEMA = (
-    "CREATE TABLE about (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID",
-    """CREATE TABLE events (
-        seq INTEGER PRIMARY KEY NOT NULL, time REAL NOT NULL, kind TEXT NOT NULL, ticket TEXT, body TEXT NOT NULL,
-        row BLOB, key TEXT, checksum BLOB NOT NULL
-    )""",
-    "CREATE INDEX events_of_ticket ON events (ticket) WHERE ticket IS NOT NULL",
-    "CREATE INDEX events_corrected ON events (kind) WHERE kind = 'corrected'",
-    "CREATE UNIQUE INDEX events_by_key ON events (key) WHERE key IS NOT NULL",
-    """CREATE TABLE snapshots (
-        seq INTEGER NOT NULL, part INTEGER NOT NULL, content BLOB NOT NULL, checksum BLOB NOT NULL,
-        PRIMARY KEY (seq, part)
-    )""",
+_SCHEMA = [
+    *SCHEMA.format(schema="", own="", key="", integer="INTEGER", blob="BLOB").split(";"),
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {FORMAT_VERSION}",
-)
+]
 _AT_ONCE = 64  # maximum events of one INSERT. Each statement releases and reacquires the GIL
 _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES "
 _ONE = "(?, ?, ?, ?, ?, ?, ?, ?)"
@@ -96,7 +85,7 @@ class SQLiteLog(EventLog):
 
     def _check_mark(self, accept_loss: bool) -> None:
         """Raise LostEventsError if the log ends before its mark; warn if the mark cannot tell."""
-        mark = None
+        mark, name, journal = None, self._mark.path.name, self._journal.name
         try:
             mark = self._mark.read()
         except ValueError:
@@ -106,9 +95,9 @@ class SQLiteLog(EventLog):
         if mark is None:
             if self._owner.was_left and (self._journal.exists() or not self._is_empty()):
                 _warn(
-                    f"{self.path}: the process that had it open did not close it, and {self._mark.path.name}, which "
-                    f"tells how far it went, is not there or damaged: what came last may be lost. If you have it, or a "
-                    f"better {self._journal.name}, put it back before anything else is written"
+                    f"{self.path}: the process that had it open did not close it, and {name}, which tells how far it "
+                    "went, is not there or damaged: what came last may be lost. If you have it, or a better "
+                    f"{journal}, put it back before anything else is written"
                 )
             return
         last, event = self._end(mark.seq)
@@ -117,17 +106,14 @@ class SQLiteLog(EventLog):
         if accept_loss:
             self.lost = {"acknowledged": mark.seq, "found": last}
             return
-        if last == 0:
-            what, why = f"all {mark.seq} events", f"is {self._file.name} or {self._journal.name} missing"
-        elif last < mark.seq:
-            what = f"{mark.seq - last} events ({last + 1} to {mark.seq})"
-            why = f"is {self._journal.name} damaged or missing, or is this an old backup"
-        else:
-            what, why = f"event {mark.seq} and others", "is this another decider, or a backup that went on elsewhere"
+        what, why = f"event {mark.seq} and others", "is this another decider, or a backup that went on elsewhere"
+        if last < mark.seq:
+            what = f"{mark.seq - last} events ({last + 1} to {mark.seq})" if last else f"all {mark.seq} events"
+            why = f"is {self._file.name} or {journal} damaged or missing, or is this an old backup"
         raise LostEventsError(
             f"{self.path}: {what} that were acknowledged are not in it; {why}? Put the right files back: nothing was "
             f"changed. To go on without those events, open it once with accept_loss=True (onebit accept-loss "
-            f"{self.path}); to begin another decider here, remove {self._mark.path.name}"
+            f"{self.path}); to begin another decider here, remove {name}"
         )
 
     def _end(self, seq: int) -> tuple[int, bytes | None]:
@@ -153,7 +139,7 @@ class SQLiteLog(EventLog):
     # Opening.
 
     def _is_empty(self) -> bool:
-        return not self.path.exists() or self.path.stat().st_size == 0
+        return not self.path.exists() or not self.path.stat().st_size
 
     def _begin(self, about: dict[str, Any] | None) -> None:
         """Create the tables of a new log, or check that there is one; the file of another program is not touched."""
@@ -161,10 +147,10 @@ class SQLiteLog(EventLog):
             is_empty = not self._fetch("SELECT 1 FROM sqlite_master")
             ((application,),) = self._fetch("PRAGMA application_id")
             if is_empty and about is None:
-                raise LogError(
-                    f"{self.path}: there is no decider in it; give its classes to begin one. If there was one, "
-                    f"{self.path}-wal is lost, which has all that came last: put it back, or a backup"
+                lost = (
+                    f"If there was one, {self.path}-wal is lost, which has all that came last: put it back, or a backup"
                 )
+                raise LogError(f"{self.path}: there is no decider in it; give its classes to begin one. {lost}")
             if not is_empty and application != APPLICATION_ID:
                 raise LogError(f"{self.path}: is another program's SQLite file; choose another path")
             for suffix in ("", "-wal", "-shm"):  # SQLite copies the permissions of the first to files that it makes
@@ -210,8 +196,7 @@ class SQLiteLog(EventLog):
                     self._roll_back()
                 raise
 
-    def _roll_back(self) -> None:
-        """Roll back an unfinished transaction, for example after a second Ctrl-C."""
+    def _roll_back(self) -> None:  # for example after a second Ctrl-C
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
@@ -410,11 +395,10 @@ def _beside(path: Path, suffix: str) -> Path:
 
 def _identity(path: Path) -> tuple[int, int] | None:
     """Return device and number of a file, which tell whether it was replaced; None if there is none."""
-    try:
+    with suppress(OSError):
         found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+        return found.st_dev, found.st_ino
+    return None
 
 
 def _warn(message: str) -> None:

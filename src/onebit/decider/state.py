@@ -1,29 +1,28 @@
 """The state of a decider, which follows from the events of its log, and the recorder of events."""
 
+import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from onebit.asking import Asking, Decision
-from onebit.decider.log import EventLog, Snapshot, as_rows, row_of_bytes, row_to_bytes
-from onebit.decider.settings import Clock, Settings
+from onebit.asking import Decision
+from onebit.decider.log import Batch, EventLog, Snapshot, as_rows, row_to_bytes
+from onebit.decider.settings import LATEST_TIME, Settings, check_time
 from onebit.decider.tickets import (
     Event,
     Feedback,
     Kind,
     LogWriteError,
     Moment,
-    Open,
     ReplayWarning,
     Shadow,
     Ticket,
     TicketConflictError,
-    id_of,
     index_of,
     indices_of,
 )
@@ -31,11 +30,11 @@ from onebit.encoding import Encoded, Encoder, record_to_json
 from onebit.engine.randomness import decider_number, uniform_label
 from onebit.inputs import brief
 from onebit.labels import check_classes
-from onebit.learners.saving import from_bytes, to_bytes
+from onebit.learners.saving import to_bytes
 from onebit.learners.tickets import TICKET_BYTES
-from onebit.typed_json import Trusted, describe, parse, restore, write
+from onebit.typed_json import Trusted, describe, restore, write
 
-_HEAD = 8  # bytes for the length of a snapshot's header
+HEAD = 8  # bytes for the length of a snapshot's header
 _MOST_MOMENTS = 512  # of the learning curve; beyond it every second one is dropped and the stride doubles
 _MOST_RANKED = 20  # labels in a ticket's ranking
 _RECENT = 10_000  # requests and feedback kept in memory, so that the log need not be queried
@@ -48,9 +47,24 @@ _BYTES_WORTH_A_SNAPSHOT = 16 << 20
 # What a snapshot holds as it is.
 _PLAIN = "counts n_guesses n_answered n_wrong n_closed n_shadows n_asked n_asked_answered n_suggestions_right "
 _PLAIN += "stride seq is_altered differences first_difference"
+PLAIN = _PLAIN.split()
+_KEPT = ("label", "propensity", "confidence", "ranking")  # of the event of an open ticket
 
 _Corrected = dict[str, Feedback]  # by ticket, what replaces the recorded feedback
+_Result = TypeVar("_Result")
 _Decided = tuple[Encoded, str]  # an encoded record, and the learner's ticket of the guess for it
+
+
+class Open(NamedTuple):
+    """An open ticket."""
+
+    seq: int  # of its guess event
+    time: float
+    body: dict[str, Any]  # of this event, without the record
+    ask: bool
+    decision: Decision | None  # what the rule of asking must know when the answer comes
+    own: str | None  # the learner's ticket; None if the label was not chosen by the learner
+    row: Any = None  # the encoded record, if the label was not chosen by the learner
 
 
 class State:
@@ -146,17 +160,19 @@ class State:
                 self.first_difference = self.first_difference or event.seq
         encoded, own = decided
         self.encoder.take(encoded)
-        opened = Open.of(event, own) if is_own else Open.of(event, row=row)
         if not is_own:
             self.row_bytes += TICKET_BYTES + row.nbytes
             self.learner.drop(own)
-        if opened.decision is not None and self.asking is not None:
-            self.asking.open(opened.decision)
+        decision = Decision(*body["decision"]) if "decision" in body else None
+        if decision is not None and self.asking is not None:
+            self.asking.open(decision)
+        ask, kept = decision is not None and decision.ask, {name: body[name] for name in _KEPT}
+        opened = Open(event.seq, event.time, kept, ask, decision, *((own,) if is_own else (None, row)))
         self.open[str(event.ticket)] = opened
         self.latest_row = row
         self.counts[label][0] += 1
         self.n_guesses += 1
-        self.n_asked += opened.ask
+        self.n_asked += ask
 
     def _change_settings(self, changes: dict[str, Any]) -> None:
         """Change settings; with another limit on asking its count begins anew, without the tickets open now."""
@@ -176,7 +192,7 @@ class State:
                 (correct, truth), self.is_altered = corrected[ticket], True
             _remember(self.feedback, ticket, (correct, truth))
         closed = self.open.pop(ticket)
-        label, own, row, decision = closed.label, closed.own, closed.row, closed.decision
+        label, own, row, decision = closed.body["label"], closed.own, closed.row, closed.decision
         if event.kind == Kind.CLOSED and closed.ask:
             correct = None  # the label was not decided on: silence says nothing about it
         if row is not None:
@@ -192,7 +208,7 @@ class State:
         elif own is not None:
             self.learner.tell(own, correct)
         elif correct is not None:
-            self.learner.learn_from(as_rows(row), [self.classes[label]], correct, closed.propensity)
+            self.learner.learn_from(as_rows(row), [self.classes[label]], correct, closed.body["propensity"])
             if truth is not None and not correct and self.learner._state.learns_from_logs():
                 self.learner.learn_labels(as_rows(row), [self.classes[truth]])
 
@@ -229,17 +245,18 @@ class State:
         """Return what the call of a guess or shadow event returns."""
         if event.ticket is None:
             return Shadow(self.classes[event.body["would"]], bool(event.body["would"] == event.body["label"]))
-        return self.ticket_of(event.ticket, Open.of(event))
+        ask = bool(event.body["decision"][0]) if "decision" in event.body else False
+        return self.ticket_of(event.ticket, event.time, event.body, ask)
 
-    def ticket_of(self, name: str, opened: Open) -> Ticket:
+    def ticket_of(self, name: str, time: float, body: dict[str, Any], ask: bool) -> Ticket:
         """Return a ticket as callers get it."""
-        time, ranking = datetime.fromtimestamp(opened.time, UTC), tuple(self.classes[i] for i in opened.ranking)
-        label, known = self.classes[opened.label], (opened.confidence, opened.ask, ranking)
-        return Ticket(name, label, opened.propensity, time, *known)
+        at, ranking = datetime.fromtimestamp(time, UTC), tuple(self.classes[i] for i in body["ranking"])
+        label = self.classes[body["label"]]
+        return Ticket(name, label, body["propensity"], at, body["confidence"], ask, ranking)
 
     def to_bytes(self) -> bytes:
         """Serialize the state."""
-        header = {name: getattr(self, name) for name in _PLAIN.split()} | {
+        header = {name: getattr(self, name) for name in PLAIN} | {
             "settings": self.settings.changeable(),
             "encoder": self.encoder.state(),
             "classes": describe(self.classes),
@@ -251,31 +268,7 @@ class State:
             "curve": self.curve,
         }
         text = write(header).encode()
-        return b"".join((len(text).to_bytes(_HEAD, "little"), text, to_bytes(self.learner)))
-
-    @classmethod
-    def of_bytes(cls, settings: Settings, content: bytes, trusted: Any = ()) -> "State":
-        """Rebuild a state from the result of `to_bytes`; raises ValueError for other bytes."""
-        end = _HEAD + int.from_bytes(content[:_HEAD], "little")
-        state, header = cls(settings, trusted), parse(content[_HEAD:end])
-        try:
-            vars(state).update({name: header[name] for name in _PLAIN.split()})
-            state.settings = settings.changed(header["settings"])
-            state.learner = from_bytes(content[end:], "the snapshot's learner", trusted)
-            state.encoder = Encoder.from_state(header["encoder"])
-            state.classes = restore(header["classes"], Trusted(trusted))
-            state.indices = {label: i for i, label in enumerate(state.classes)}
-            state.asking = None if header["asking"] is None else Asking.from_state(header["asking"])
-            for ticket, hexed, *values in header["open"]:
-                opened, row = Open(*values), None if hexed is None else row_of_bytes(bytes.fromhex(hexed))
-                decision = None if opened.decision is None else Decision(*opened.decision)
-                state.open[ticket] = opened._replace(row=row, decision=decision, ranking=tuple(opened.ranking))
-                state.row_bytes += 0 if row is None else TICKET_BYTES + row.nbytes
-            state.curve = [Moment(*each) for each in header["curve"]]
-            state.restored = state.seq
-        except (KeyError, TypeError, IndexError) as error:
-            raise ValueError(f"the snapshot is none ({error!r})") from error
-        return state
+        return b"".join((len(text).to_bytes(HEAD, "little"), text, to_bytes(self.learner)))
 
 
 def _remember(recent: "OrderedDict[str, Any]", name: str, value: Any) -> None:
@@ -291,8 +284,9 @@ class Recorder:
     lock. `rebuild` is given a snapshot in memory, later than those of the log, if there is one.
     """
 
-    def __init__(self, log: EventLog, rebuild: Callable[[Snapshot | None], State], clock: Clock) -> None:
+    def __init__(self, log: EventLog, rebuild: Callable[[Snapshot | None], State], clock: Callable[[], float]) -> None:
         self.log, self._rebuild, self._clock = log, rebuild, clock
+        self._behind: tuple[float, float] | None = None  # the log's and a monotonic time when the clock fell behind
         self._is_stale = False
         self._kept: Snapshot | None = None  # in memory, after a failed write: the next failure needs no full replay
         self._snapshot_seq = self._snapshot_bytes = 0  # the event of the latest, and the log's `n_appended` then
@@ -302,6 +296,11 @@ class Recorder:
     def is_stale(self) -> bool:
         """Whether the state may not be what the log says."""
         return self._is_stale or self.log.is_behind
+
+    def run(self, operation: Callable[..., _Result], *args: Any) -> tuple[_Result, Batch]:
+        """Return the result of an operation that records events, and the batch to wait for."""
+        self.make_ready()
+        return operation(*args), self.log.latest
 
     def make_ready(self) -> None:
         """Rebuild the state from the log if it is stale, and close tickets past their deadline."""
@@ -315,9 +314,10 @@ class Recorder:
             if failed and (self._kept is None or self._kept.seq != self.state.seq):
                 self._kept = Snapshot(self.state.seq, self.state.to_bytes())
         self._snapshot_if_long(_EVENTS_PER_SNAPSHOT, _BYTES_PER_SNAPSHOT)
-        self.log.raise_unreported()
+        if self.log.unreported is not None:
+            self.log.raise_unreported()
         if (deadline := self.state.settings.deadline) is not None:
-            now = self._clock.now(self.log.last_time)
+            now = self._now()
             while (oldest := next(iter(self.state.open.values()), None)) and oldest.time + deadline <= now:
                 self._close_oldest(len(self.state.open) - 1)
 
@@ -359,12 +359,23 @@ class Recorder:
             message = f"no snapshot could be written ({error!r:.200}): events are safe, and opening replays them"
             warnings.warn(message, RuntimeWarning, stacklevel=4)
 
+    def _now(self) -> float:
+        """Return the time, never before the last event's; a monotonic clock advances it while the clock is behind."""
+        now, last = self._clock(), self.log.last_time
+        if type(now) is not float or not 0.0 <= now <= LATEST_TIME:
+            now = check_time(now)
+        if now >= last:
+            self._behind = None
+            return now
+        at, since = self._behind = self._behind or (last, time.monotonic())
+        return max(last, at + time.monotonic() - since)
+
     def record(
         self, kind: Kind, ticket: str | None, body: dict[str, Any], key: str | None = None, by: _Decided | None = None
     ) -> Event:
         """Apply an event to the state and append it to the log."""
         row = None if by is None else by[0].row
-        event = Event(self.log.last_seq + 1, self._clock.now(self.log.last_time), kind, ticket, body, row, key)
+        event = Event(self.log.last_seq + 1, self._now(), kind, ticket, body, row, key)
         self._is_stale = True  # until the event is applied and appended: Ctrl-C may come at any moment
         try:
             self.state.apply(event, decided=by)  # first: one that cannot be applied must not be in the log
@@ -401,14 +412,13 @@ class Recorder:
             raise
         return tickets
 
-    def answer(self, ticket: str | Ticket, correct: bool | None, index: int | None = None) -> bool:
+    def answer(self, name: str, correct: bool | None, index: int | None = None) -> bool:
         """Record whether a guess was right, or the index of its right label; return whether that is new."""
-        name, known = id_of(ticket), self.state.open.get(id_of(ticket))
-        if known is not None:
-            body = {"correct": correct} if index is None else {"correct": index == known.label, "label": index}
+        if (known := self.state.open.get(name)) is not None:
+            body = {"correct": correct} if index is None else {"correct": index == known.body["label"], "label": index}
             self.record(Kind.FEEDBACK, name, body)
             return True
-        before, label = self._feedback_of(name)
+        before, label = self.state.feedback.get(name) or self.log.feedback_of(name)
         if index is None:
             if before == correct:
                 return False
@@ -426,12 +436,11 @@ class Recorder:
             f"ticket {name!r} was {was}; to replace that, say so", "correct", id=name, label=right
         )
 
-    def correct(self, ticket: str | Ticket, correct: bool | None, index: int | None = None) -> None:
+    def correct(self, name: str, correct: bool | None, index: int | None = None) -> None:
         """Replace feedback by another bit or by the right label, or withdraw it."""
-        name = id_of(ticket)
         if name in self.state.open:
             raise TicketConflictError(f"ticket {name!r} has no answer yet that could be a mistake; use tell")
-        before = self._feedback_of(name)
+        before = self.state.feedback.get(name) or self.log.feedback_of(name)
         correct = correct if index is None else index == self.log.guessed(name)
         corrects = [event.seq for event in self.log.find(ticket=name) if event.kind == Kind.FEEDBACK]
         if not corrects or corrects[0] <= self.log.compacted:
@@ -487,7 +496,3 @@ class Recorder:
             return before
         other = type(before).__name__.lower()
         raise ValueError(f"key {key!r} names a request of another kind, a {other}; choose another")
-
-    def _feedback_of(self, name: str) -> Feedback:
-        """Return the latest feedback of a closed ticket."""
-        return self.state.feedback[name] if name in self.state.feedback else self.log.feedback_of(name)

@@ -12,9 +12,6 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from onebit.asking import Decision
 from onebit.inputs import Rows, brief
 
 _LONGEST_LABEL = 200
@@ -64,29 +61,6 @@ class Ticket(NamedTuple):
     """Whether the decider wants the right label from a person: see `wrong_at_most` and `ask_at_most`."""
     ranking: tuple[Any, ...] = ()
     """The allowed labels, the highest score first; at most 20."""
-
-
-class Open(NamedTuple):
-    """An open ticket, as the state keeps it."""
-
-    seq: int  # of its guess event
-    time: float
-    label: int  # index of the guessed label
-    own: str | None  # the learner's ticket; None if the label was not chosen by the learner
-    propensity: float
-    row: Rows | None  # the encoded record, if the label was not chosen by the learner
-    confidence: float | None
-    ranking: tuple[int, ...]  # indices of labels
-    ask: bool
-    decision: Decision | None  # what the rule of asking must know when the answer comes
-
-    @classmethod
-    def of(cls, event: Event, own: str | None = None, row: Rows | None = None) -> "Open":
-        """Return the ticket of a guess."""
-        body, decision = event.body, event.body.get("decision")
-        decision = None if decision is None else Decision(*decision)
-        known = body["confidence"], tuple(body["ranking"]), decision is not None and decision.ask, decision
-        return cls(event.seq, event.time, body["label"], own, body["propensity"], row, *known)
 
 
 class Shadow(NamedTuple):
@@ -228,22 +202,7 @@ def _in_python(verb: str, arguments: dict[str, Any]) -> str:
     return f"{'correct_answer' if verb == 'correct' else verb}({', '.join(given)})"
 
 
-# Arguments of a call.
-
-
-def id_of(ticket: str | Ticket) -> str:
-    """Return the id of a ticket, or raise ValueError for other objects."""
-    name = ticket.id if isinstance(ticket, Ticket) else ticket
-    if not isinstance(name, str):
-        raise ValueError(f"ticket must be a ticket or its id; got {brief(ticket)}")
-    return name
-
-
-def check_feedback(correct: Any) -> bool:
-    """Return feedback as a bool, or raise ValueError."""
-    if not isinstance(correct, (bool, np.bool_)):
-        raise ValueError(f"correct must be True or False; got {brief(correct)}")
-    return bool(correct)
+# Labels.
 
 
 def index_of(indices: dict[Any, int], label: Any) -> int:

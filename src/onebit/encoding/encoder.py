@@ -53,12 +53,10 @@ _WIDEST_DENSE = 1_024
 
 
 class Encoded(NamedTuple):
-    """An encoded record."""
+    """An encoded record: its row, sparse if it is wide, and what it adds to the encoder, as plain JSON values."""
 
     row: Rows
-    """A dense row of one dimension, or a sparse one if it is wide."""
     additions: dict[str, Any]
-    """What it adds to the encoder, as plain JSON values."""
 
 
 class Encoder:
@@ -67,13 +65,11 @@ class Encoder:
     Numbers and bools take one slot, dates seven (days, and sine and cosine of the time of day, week and year), each
     category or tag one, and a missing value has an indicator slot; missing numbers are replaced by the mean so far.
     Texts are hashed: words and character n-grams. A column can hold several kinds: a string among numbers is a category
-    of that column. `columns` returns how each column is encoded.
+    of that column. The first record determines the width of rows, with spare slots for later columns and categories.
+    When all slots are assigned, new ones share slots by hashing, so memory is bounded.
 
-    The first record determines the width of rows, with spare slots for later columns and categories. When all slots are
-    assigned, new ones share slots by hashing, so memory is bounded.
-
-    `look` encodes a record without changing the encoder; `take` updates the encoder, from the result of `look` alone.
-    So the encoder can be rebuilt exactly from stored results of `look`, without the records.
+    `look` encodes a record without changing the encoder; `take` updates the encoder, from the result of `look` alone:
+    from stored results it can be rebuilt exactly, without the records.
 
     Parameters
     ----------
@@ -146,17 +142,12 @@ class Encoder:
         return rows if not self.width else rows[:1] if self.width <= _WIDEST_DENSE else rows[1:]
 
     def look(self, record: Any) -> Encoded:
-        """Encode a record, without changing the encoder.
+        """Encode a record, without changing the encoder; a ValueError names the column that is wrong.
 
         Parameters
         ----------
         record : mapping, frame of one row, row of a pandas frame, or list or array of numbers
             Mappings in it are flattened, as ``"a.b"``. None, NaN, NA, NaT and blank strings are missing values.
-
-        Raises
-        ------
-        ValueError
-            For invalid records, infinite numbers, and too many values; the message names the column.
         """
         state = self._state
         additions: dict[str, Any] = {"at": state.n_records}
@@ -207,13 +198,11 @@ class Encoder:
 
     def _finish(self, row: Floats, additions: dict[str, Any], state: EncoderState) -> Encoded:
         """Scale the numbers of a row if necessary, and make wide rows sparse."""
-        slots = state.slots_by_met.get(additions["met"])
-        if slots is None:
-            slots = state.number_slots(additions["met"])
+        slots = state.number_slots(additions["met"])
         numbers = row[slots]
         if self._scale:
             additions["numbers"] = numbers.tolist()
-            standardize(state.statistics, slots, row)
+            _standardize(state.statistics, slots, row)
         encoded = Encoded(row if len(row) <= _WIDEST_DENSE else _as_sparse(row), additions)
         self._pending = encoded, state, slots, numbers
         return encoded
@@ -224,13 +213,8 @@ class Encoder:
         Parameters
         ----------
         encoded : Encoded
-            Result of `look` of this encoder, or of an identical one. Its row may be a vector or a matrix of one
-            row.
-
-        Raises
-        ------
-        ValueError
-            If another record was taken since, or `look` could not have returned this; the encoder is unchanged.
+            Result of `look` of this encoder, or of an identical one; its row may be a matrix of one row. If another
+            record was taken since, or `look` could not have returned this, it is a ValueError and changes nothing.
         """
         row, additions = encoded
         if self._pending is not None and self._pending[0] is encoded and additions["at"] == self._state.n_records:
@@ -242,13 +226,9 @@ class Encoder:
             self._set_state(state)
         self._pending = None
         state.n_others += additions.get("others", 0)
-        self._count(additions["met"], slots, numbers[None])
-
-    def _count(self, met: str, slots: Integers, numbers: Floats) -> None:
-        state = self._state
         _count_numbers(state.statistics, slots, numbers)
-        state.n_records += len(numbers)
-        state.tally[met] += len(numbers)
+        state.n_records += 1
+        state.tally[additions["met"]] += 1
         if len(state.tally) > MOST_PATTERNS:
             state.counts()
 
@@ -290,13 +270,7 @@ class Encoder:
 
     @classmethod
     def from_state(cls, state: Any) -> "Encoder":
-        """Rebuild an encoder from the result of `state`.
-
-        Raises
-        ------
-        ValueError
-            For values that `state` could not have returned.
-        """
+        """Rebuild an encoder from the result of `state`; a ValueError for what `state` could not have returned."""
         if type(state) is not dict or set(state) != set(cls().state()):
             raise ValueError(f"an encoder's state has settings, size, entries, counts, …; got {state!r:.80}")
         if state["version"] != _VERSION:
@@ -362,8 +336,7 @@ class _RowWriter:
                 raise too_large(column.name, value)
             slot = self._slot(column, "number")
             if slot == SHARED:
-                self._share_number(column.name, value)
-                return CROWDED
+                return self._share_numbers(column, "number", (value,))
             self.row[slot] = value
             return NUMBER
         if value is None:
@@ -378,11 +351,15 @@ class _RowWriter:
             return OTHER
         numbers, first = date_numbers(value), self._slot(column, "date")
         if first == SHARED:
-            for ending, number in zip(ENDINGS["date"], numbers, strict=True):
-                self._share_number(f"{column.name}{ending}", number)
-            return CROWDED
+            return self._share_numbers(column, "date", numbers)
         self.row[first : first + len(numbers)] = numbers
         return DATE
+
+    def _share_numbers(self, column: Column, kind: str, numbers: tuple[float, ...]) -> str:
+        for ending, number in zip(ENDINGS[kind], numbers, strict=True):
+            # The logarithm: categories have the value 1, which large numbers would dominate.
+            self._share(f"{column.name}{ending}", math.copysign(math.log1p(abs(number)), number))
+        return CROWDED
 
     def _write_words(self, column: Column, words: tuple[str, ...]) -> str:
         met = OTHER
@@ -391,7 +368,7 @@ class _RowWriter:
         for word in words:
             slot = column.words.get(word)
             if slot is None and self.state.may_have_slot(column, word):
-                column = self._grown(column, "word", word)
+                column = self._add("word", column.position, word)
                 slot = column.words[word]
             if slot is None:
                 self._share(f"{column.name}={word}", 1.0)
@@ -403,12 +380,7 @@ class _RowWriter:
     def _slot(self, column: Column, kind: str) -> int:
         """Return the first slot of a kind of value in a column, assigned now if it has none."""
         slot = column.kinds.get(kind)
-        return self._grown(column, kind).kinds[kind] if slot is None else slot
-
-    def _grown(self, column: Column, *entry: str) -> Column:
-        """Add a kind of value or a word to a column, and return it."""
-        self._add([entry[0], column.position, *entry[1:]])
-        return self.state.columns[column.position]
+        return self._add(kind, column.position).kinds[kind] if slot is None else slot
 
     def _new_column(self, name: str) -> Column:
         """Add a column; if no slots are left, return one whose values all go to shared slots."""
@@ -416,26 +388,21 @@ class _RowWriter:
             raise ValueError(
                 f"names of columns are texts of at most {LONGEST_NAME} letters; got {name!r:.80}. Rename it"
             )
-        if not self.state.has_room_for_column():
-            return Column(SHARED, name, dict.fromkeys(("number", "date", "missing", "tags"), SHARED), {})
-        self._add(["column", name])
-        return self.state.columns[-1]
+        if self.state.has_room_for_column():
+            return self._add("column", name)
+        return Column(SHARED, name, dict.fromkeys(("number", "date", "missing", "tags"), SHARED), {})
 
-    def _add(self, entry: list[Any]) -> None:
-        if self.new:
-            self.state.add(entry)
-        else:
-            self.state = self.state.grown_by([entry])
-        self.new.append(entry)
+    def _add(self, *entry: Any) -> Column:
+        """Add a column, a kind of value or a word, and return the column."""
+        if not self.new:
+            self.state = self.state.grown_by([])
+        self.new.append([*entry])
+        return self.state.add([*entry])
 
     def _share(self, token: str, value: float) -> None:
         if self.state.to_share:
             slot, sign = hashed_slot(token, self.state.to_share)
             self.row[self.state.own + slot] += sign * value
-
-    def _share_number(self, token: str, value: float) -> None:
-        # Logarithm: categories have the value 1, which large numbers would dominate.
-        self._share(token, math.copysign(math.log1p(abs(value)), value))
 
 
 def _as_sparse(row: Floats) -> SparseRows:
@@ -457,18 +424,17 @@ def all_within(values: Floats, most: float) -> bool:
 
 @jit_no_refcount
 def _count_numbers(statistics: Floats, slots: Integers, numbers: Floats) -> None:
-    """Add rows of numbers to the statistics of their slots (Welford's method)."""
-    for t in range(numbers.shape[0]):
-        for i in range(slots.shape[0]):
-            slot = slots[i]
-            statistics[COUNT, slot] += 1.0
-            off = numbers[t, i] - statistics[MEAN, slot]
-            statistics[MEAN, slot] += off / statistics[COUNT, slot]
-            statistics[SQUARES, slot] += off * (numbers[t, i] - statistics[MEAN, slot])
+    """Add numbers to the statistics of their slots (Welford's method)."""
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        statistics[COUNT, slot] += 1.0
+        off = numbers[i] - statistics[MEAN, slot]
+        statistics[MEAN, slot] += off / statistics[COUNT, slot]
+        statistics[SQUARES, slot] += off * (numbers[i] - statistics[MEAN, slot])
 
 
 @jit_no_refcount
-def standardize(statistics: Floats, slots: Integers, row: Floats) -> None:
+def _standardize(statistics: Floats, slots: Integers, row: Floats) -> None:
     """Standardise the numbers in some slots of a row by mean and variance so far; constant slots become 0.
 
     Clipped to ±√n, the maximum for any of the n numbers so far, so that outliers do not dominate.

@@ -72,16 +72,15 @@ class _Reader:
             raise ValueError(
                 f"{prefix!r:.80} lies more than {_DEEPEST} mappings deep; leave it out, or name its values at the top"
             )
-        found = self.found
         self._check_room(len(mapping))
         for key, value in mapping.items():
             name = prefix + (key if type(key) is str else _name_of(key))
             if type(value) not in _PLAIN:
                 self._read_other(name, value, depth)
-            elif name in found:
+            elif name in self.found:
                 raise _clash(name)
             else:
-                found[name] = value
+                self.found[name] = value
 
     def read_list(self, prefix: str, items: list[Any]) -> None:
         self._check_room(len(items))
@@ -90,16 +89,15 @@ class _Reader:
             self._add(f"{prefix}{i}", item if type(item) in _PLAIN else _plain(f"{prefix}{i}", item))
 
     def _read_other(self, name: str, value: Any, depth: int) -> None:
-        kind = self._kinds.get(name)
-        if kind == "ignore":
+        if self._kinds.get(name) == "ignore":
             return
         if isinstance(value, Mapping):
             self.read_mapping(f"{name}.", value, depth + 1)
         elif isinstance(value, set | frozenset):
-            self._add(name, _words_of(name, _sorted_set(_items(value, name), name)))
+            self._add(name, _words_of(name, _items(value, name)))
         elif isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
             items = _items(value, name)
-            if kind is None and _are_numbers(items):
+            if name not in self._kinds and _are_numbers(items):
                 self.read_list(f"{name}.", items)
             else:
                 self._add(name, _words_of(name, items))
@@ -153,7 +151,7 @@ def _clash(name: str) -> ValueError:
 
 
 def _items(values: Any, name: str) -> list[Any]:
-    """Return the items of a list, a set, or an array of one dimension (or one row)."""
+    """Return the items of a list, a set (in a fixed order), or an array of one dimension (or one row)."""
     if isinstance(values, np.ndarray):
         if name == "the record" and values.ndim == 2 and len(values) == 1:
             values = values[0]
@@ -166,13 +164,8 @@ def _items(values: Any, name: str) -> list[Any]:
         raise ValueError(f"a record is a mapping, a row of a frame, or numbers; got {brief(values)}. Give {hint}")
     if len(values) > MOST_VALUES:
         raise ValueError(f"{shown(name)} holds {len(values)} values, and {MOST_VALUES} are the most; leave some out")
-    return list(values)
-
-
-def _sorted_set(items: list[Any], name: str) -> list[Any]:
-    """Return the items of a set in a fixed order, since that of a set differs between processes."""
     try:
-        return sorted(items, key=repr)
+        return sorted(values, key=repr) if isinstance(values, set | frozenset) else list(values)
     except RecursionError:
         raise ValueError(f"{shown(name)} holds a set that is nested too deep; leave it out") from None
 
@@ -194,7 +187,11 @@ def _words_of(name: str, items: Iterable[Any]) -> tuple[str, ...]:
 def _plain(name: str, value: Any) -> Any:
     """Return a value as a float, int, bool, str, date, datetime or None, or raise a ValueError naming its column."""
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
-        value = _without_numpy(value)
+        kind = value.dtype.kind
+        value = value.astype("datetime64[us]").item() if kind == "M" else value.item()
+        if kind == "M" and isinstance(value, int):  # beyond the calendar
+            return math.inf
+        value = float(value) if isinstance(value, np.floating) else value
     if type(value) in _PLAIN:
         return value
     if isinstance(value, Decimal):
@@ -221,14 +218,6 @@ def _plain(name: str, value: Any) -> Any:
     )
 
 
-def _without_numpy(value: Any) -> Any:
-    if value.dtype.kind == "M":
-        moment = value.astype("datetime64[us]").item()
-        return moment if isinstance(moment, date | None) else math.inf
-    found = value.item()
-    return float(found) if isinstance(found, np.floating) else found
-
-
 def _as_kind(kind: str, name: str, value: Any) -> Any:
     """Convert a value to its column's kind; values that do not fit become categories."""
     if value is None or value != value or (type(value) is str and (not value or value.isspace())):
@@ -237,7 +226,7 @@ def _as_kind(kind: str, name: str, value: Any) -> Any:
     if kind == "text":
         return Text(" ".join(value) if is_tags else _word(name, value))
     if is_text and kind in ("date", "days"):
-        value = _moment_of(value) or value
+        value = moment_of(value) or value
     elif is_text and kind == "number":
         with suppress(ValueError):
             value = float(value)
@@ -263,7 +252,7 @@ def guess_kind(name: str, text: str, is_text: bool) -> Any:
     """Infer the kind of a string: return None if blank, a date, `Text` if long or in a column of texts, or one word."""
     if not text or text.isspace():
         return None
-    moment = _moment_of(text)
+    moment = moment_of(text)
     if moment is not None:
         return moment
     _check_length(name, text)
@@ -272,12 +261,11 @@ def guess_kind(name: str, text: str, is_text: bool) -> Any:
 
 def _check_length(name: str, text: str) -> None:
     if len(text) > MOST_LETTERS:
-        raise ValueError(
-            f"column {shown(name)} holds {len(text)} letters, and {MOST_LETTERS} are the most; give the first of them"
-        )
+        most = f"{MOST_LETTERS} are the most; give the first of them"
+        raise ValueError(f"column {shown(name)} holds {len(text)} letters, and {most}")
 
 
-def _moment_of(text: str) -> date | None:
+def moment_of(text: str) -> date | None:
     """Parse a date or datetime in ISO 8601 format; return None for other strings."""
     if len(text) < 10 or text[4] != "-" or text[7] != "-" or not text[:4].isdigit():
         return None
@@ -359,9 +347,8 @@ def shown(name: str) -> str:
 def record_to_json(record: Any) -> Any:
     """Return a record as plain JSON values, from which `record_from_json` makes one that is encoded to the same row.
 
-    Numbers, strings, bools, None, NaN, dates, datetimes, sets, lists and mappings are preserved. Tuples and arrays
-    become lists, frames and series become mappings, and NumPy and other numbers become Python numbers. Unsupported
-    values, which can only stand in ignored columns, become None.
+    Tuples and arrays become lists, frames and series mappings, other numbers Python's. Unsupported values, which can
+    only stand in ignored columns, become None.
 
     Examples
     --------
@@ -425,7 +412,7 @@ class _Writer:
             return dict(pairs)
         if isinstance(value, set | frozenset):
             self._check_room(len(value))
-            return {"$set": [self.write(item, depth + 1) for item in _sorted_set(_items(value, "the set"), "the set")]}
+            return {"$set": [self.write(item, depth + 1) for item in _items(value, "the set")]}
         if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
             self._check_room(len(value))
             return [self.write(item, depth + 1) for item in _items(value, "the list")]

@@ -46,21 +46,20 @@ _MOST_COUNT = 1 << 52
 
 
 class ColumnInfo(NamedTuple):
-    """How a column is encoded."""
+    """How a column is encoded.
+
+    Its kind is "number", "date", "category", "tags" or "text", several joined by "+", or "unknown" if it is empty. The
+    slots and categories are its own, in order of appearance. Counted are records with a value (`seen`), without one
+    since its first appearance (`missing`), and with a value, or a part of it, in shared slots (`shared`).
+    """
 
     name: str
     kind: str
-    """Kinds of its values: "number", "date", "category", "tags", "text", joined by "+"; "unknown" if empty."""
     slots: tuple[int, ...]
-    """Its own slots in the row."""
     categories: tuple[str, ...]
-    """The categories with slots of their own, in order of appearance."""
     seen: int
-    """Number of records with a value."""
     missing: int
-    """Number of records without a value, since its first appearance."""
     shared: int
-    """Number of records whose value, or a part of it, went to shared slots."""
 
 
 class Column(NamedTuple):
@@ -80,8 +79,7 @@ class Column(NamedTuple):
         """Return its own slots with their names."""
         found = {slot: f"{self.name}={word}" for word, slot in self.words.items()}
         for kind in self.kinds:
-            endings = zip(self.slots_of(kind), ENDINGS[kind], strict=False)
-            found |= {slot: f"{self.name}{ending}" for slot, ending in endings}
+            found |= {slot: f"{self.name}{end}" for slot, end in zip(self.slots_of(kind), ENDINGS[kind], strict=False)}
         return found
 
     def info(self, is_tags: bool, counts: list[int]) -> ColumnInfo:
@@ -107,38 +105,39 @@ class EncoderState:
         self.tally: Counter[str] = Counter()
         """Number of records by what the columns held; added to the counts of columns when these are read."""
         self._counts = np.zeros((0, 3), np.int64)
-        self.slots_by_met: dict[str, Integers] = {}
+        self._slots_by_met: dict[str, Integers] = {}
         """What the columns held in records, with the slots of the numbers: mostly as in a record before."""
 
     def grown_by(self, entries: list[Any]) -> "EncoderState":
         """Return a copy with more entries; the statistics are shared."""
         grown = copy(self)
-        grown.entries, grown.slots_by_met = list(self.entries), {}
+        grown.entries, grown._slots_by_met = list(self.entries), {}
         grown.columns = [each._replace(kinds=dict(each.kinds), words=dict(each.words)) for each in self.columns]
         grown.by_name = {column.name: column for column in grown.columns}
         for entry in entries:
             grown.add(entry)
         return grown
 
-    def add(self, entry: Any) -> None:
-        """Assign slots to an entry, or raise a ValueError if it has some already or cannot have any."""
+    def add(self, entry: Any) -> Column:
+        """Assign slots to an entry and return its column, or raise a ValueError if it has some or cannot have any."""
         if type(entry) is not list or len(entry) != (3 if entry[:1] == ["word"] else 2) or type(entry[0]) is not str:
             raise ValueError(f"{entry!r:.80} is no addition")
         kind, where = entry[:2]
         if kind == "column":
             if type(where) is not str or where in self.by_name or not self.has_room_for_column():
                 raise ValueError(f"column {where!r:.80} cannot be added: it is there, or all slots are assigned")
-            self.columns.append(Column(len(self.columns), where, {}, {}))
-            self.by_name[where] = self.columns[-1]
+            column = self.by_name[where] = Column(len(self.columns), where, {}, {})
+            self.columns.append(column)
         else:
             column = self.columns[check_integer("a column's position", where, low=0, high=len(self.columns) - 1)]
             if kind in ENDINGS and kind not in column.kinds:
                 column.kinds[kind] = self._assign(len(ENDINGS[kind]))
-            elif kind == "word" and self.has_room_for_word(column, entry[2]):
+            elif kind == "word" and type(entry[2]) is str and self._has_room_for_word(column, entry[2]):
                 column.words[entry[2]] = self._assign(1)
             else:
                 raise ValueError(f"{entry!r:.80} cannot be added to column {shown(column.name)}")
         self.entries.append(entry)
+        return column
 
     def _assign(self, n_slots: int) -> int:
         """Assign slots and return the first, or SHARED if there are not enough."""
@@ -147,22 +146,22 @@ class EncoderState:
         self.n_assigned += n_slots
         return self.n_assigned - n_slots
 
+    def _has_room_for_word(self, column: Column, word: str) -> bool:
+        return word not in column.words and len(column.words) < self.max_categories and self.n_assigned < self.own
+
     def has_room_for_column(self) -> bool:
         """Return whether a column can be added."""
         return self.n_assigned < self.own and len(self.columns) < self.own
 
-    def has_room_for_word(self, column: Column, word: Any) -> bool:
-        """Return whether a word can be a new category of a column."""
-        is_new = type(word) is str and word not in column.words
-        return is_new and len(column.words) < self.max_categories and self.n_assigned < self.own
-
     def may_have_slot(self, column: Column, word: str) -> bool:
-        """Return whether a word of a record gets a slot: it is not long, and leaves some for later columns."""
+        """Return whether a new word of a record gets a slot: it is not long, and leaves some for later columns."""
         is_room = self.own - self.n_assigned > self.own // _KEPT_FOR_COLUMNS and column.position >= 0
-        return is_room and len(word) <= LONGEST_NAME and self.has_room_for_word(column, word)
+        return is_room and len(word) <= LONGEST_NAME and len(column.words) < self.max_categories
 
     def number_slots(self, met: str) -> Integers:
         """Return the slots of the numbers and dates that a record has, column by column."""
+        if met in self._slots_by_met:
+            return self._slots_by_met[met]
         found: list[int] = []
         for column, letter in zip(self.columns, met, strict=True):
             if letter in (NUMBER, DATE):
@@ -170,9 +169,9 @@ class EncoderState:
                 if not here:
                     raise ValueError(f"column {shown(column.name)} cannot have met a number: it has no slot for one")
                 found += here
-        if len(self.slots_by_met) > MOST_PATTERNS:
-            self.slots_by_met.clear()
-        self.slots_by_met[met] = slots = np.array(found, np.int64)
+        if len(self._slots_by_met) > MOST_PATTERNS:
+            self._slots_by_met.clear()
+        self._slots_by_met[met] = slots = np.array(found, np.int64)
         return slots
 
     def checked(self, row: Any, additions: Any, is_scaled: bool) -> tuple["EncoderState", Integers, Floats]:
@@ -181,12 +180,10 @@ class EncoderState:
         if type(additions) is not dict or at != self.n_records:
             raise ValueError(f"this is record {at!r:.80}, and record {self.n_records} is next; look again")
         state, size, new, met = self, additions.get("size"), additions.get("new", []), additions.get("met")
-        if size is not None:
-            if self.width:
-                raise ValueError("additions decide how wide rows are, which is decided; look again")
+        if size is not None and not self.width:
             state = EncoderState(*_check_size(size), self.max_categories)
-        if type(new) is not list:
-            raise ValueError(f"additions must have a list of what is new; got {new!r:.80}")
+        if type(new) is not list or (size is not None and self.width):
+            raise ValueError(f"additions have no list of what is new, or a second width; got {additions!r:.80}")
         state = state.grown_by(new) if new else state
         if type(met) is not str or len(met) != len(state.columns) or met.strip(_LETTERS):
             raise ValueError(f"additions must have what was met in {len(state.columns)} columns; got {met!r:.80}")
@@ -291,12 +288,13 @@ def first_size(
     needed = 0
     for name, value in values.items():
         read = guess_kind(name, value, False) if type(value) is str else value
-        has_text = has_text or type(read) is Text
         if isinstance(read, tuple):
             needed += max(len(read), min(_WORDS, max_categories))
+        elif type(read) is Text:
+            has_text = True
         elif read is None or read != read:
             needed += _UNKNOWN
-        elif type(read) is not Text:
+        else:
             needed += len(ENDINGS["date"]) if isinstance(read, date) else 1
     to_share = text_width if has_text else _TO_SHARE
     if width is not None:
@@ -338,13 +336,14 @@ def check_kinds(kinds: Any) -> dict[str, str]:
 
 
 class TableColumn(NamedTuple):
-    """A column of a table, all of one kind."""
+    """A column of a table, all of one of an encoder's kinds: "number", "days" or "category".
+
+    Values are numbers, NaN where missing; or positions in `words`, one past the last where missing.
+    """
 
     name: str
     kind: str
-    """As in the `kinds` of an encoder: "number", "days" or "category"."""
     values: Any
-    """Numbers, NaN where missing; or positions in `words`, one past the last where missing."""
     words: tuple[str, ...] | None = None
 
     def is_missing(self) -> Any:

@@ -19,19 +19,12 @@ import numpy as np
 
 from onebit.experiments.grid import Cell
 from onebit.reporting.text import grouped
-from onebit.sqlite_file import (
-    DAMAGE_ERRORS,
-    create_tables,
-    damage_of,
-    error_code,
-    foreign_content,
-    is_damage,
-    transaction,
-    value_of,
-)
 
 _APPLICATION_ID = 0x31424954  # "1BIT": marks a SQLite file as ours
 _FORMAT_VERSION = 1
+_HEADER_BYTES = 100  # of a SQLite file; its format and application are in it
+_DAMAGE_ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What reading a damaged file raises; Python cannot decode SQLite's message about a table whose name is damaged."""
 _BUSY_SECONDS = 60.0  # a commit takes milliseconds: a longer wait means that another process hangs
 
 _REMEDY = "Move it away or choose another --out."
@@ -140,7 +133,7 @@ class Store:
         if not self.path.parent.is_dir():
             raise StoreError(f"{path}: there is no folder {self.path.parent}. Create it first or choose another --out.")
         try:
-            foreign = foreign_content(self.path, _APPLICATION_ID, _FORMAT_VERSION)
+            foreign = _foreign_content(self.path)
         except OSError as error:
             raise StoreError(f"{path}: cannot be read ({error.strerror}). {_REMEDY}") from error
         if foreign:
@@ -149,16 +142,16 @@ class Store:
             self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
             opened.callback(self._connection.close)
             # Twice: SQLite also reports damage after a single failed read.
-            if damage_of(self._connection, self.path) and (problem := damage_of(self._connection, self.path)):
+            if _damage_of(self._connection, self.path) and (problem := _damage_of(self._connection, self.path)):
                 self._rebuild(problem)
             # A rollback journal and not a write-ahead log: the store stays one file that can be copied, works on
             # network folders, and with EXTRA a committed row survives kill -9 and power loss; a commit takes ms.
             self._connection.execute("PRAGMA synchronous = EXTRA")
-            if value_of(self._connection, "PRAGMA application_id") == 0:
-                with transaction(self._connection):
+            if _value_of(self._connection, "PRAGMA application_id") == 0:
+                with _transaction(self._connection):
                     # Another process may have been faster.
-                    if value_of(self._connection, "PRAGMA application_id") == 0:
-                        create_tables(self._connection, _SCHEMA, _APPLICATION_ID, _FORMAT_VERSION)
+                    if _value_of(self._connection, "PRAGMA application_id") == 0:
+                        _create_tables(self._connection)
             self._row("")  # fails when the table is not there
             opened.pop_all()
 
@@ -197,7 +190,7 @@ class Store:
                 f"{self.path}: the result of {cell.label} has {grouped(n_bytes)} bytes, and a row of SQLite holds "
                 f"{grouped(most)}. Nothing else was lost. Keep less of it: fewer rounds, or not what was learned."
             )
-        with self._explaining(), transaction(self._connection):
+        with self._explaining(), _transaction(self._connection):
             stored = self._row(cell.key)
             if stored is not None and stored != row and _is_sound(stored, cell.key):
                 raise StoreError(
@@ -252,7 +245,7 @@ class Store:
             message = f"the file is damaged, and no copy can be kept ({error})"
             raise StoreError(f"{self.path}: {message}. {_REMEDY}") from error
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-            create_tables(fresh, _SCHEMA, _APPLICATION_ID, _FORMAT_VERSION)
+            _create_tables(fresh)
             fresh.executemany(_INSERT, rows)
             fresh.executemany("INSERT INTO timings VALUES (CAST(? AS TEXT), ?)", times.items())
             # In one transaction, under SQLite's lock: processes that have the file open continue with the new one.
@@ -272,15 +265,81 @@ class Store:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            advice = _ADVICE.get(error_code(error), f"The file is damaged or cannot be used. {_REMEDY}")
+            advice = _ADVICE.get(_error_code(error), f"The file is damaged or cannot be used. {_REMEDY}")
             raise StoreError(f"{self.path}: {error}. {advice}") from error
+
+
+def _foreign_content(path: Path) -> str:
+    """Return what a file holds instead of results; nothing if it holds some, is empty, or not there.
+
+    It reads the first bytes only: SQLite never touches a file that is not ours.
+    """
+    header = b""
+    if path.exists():
+        with path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+    if not header:  # SQLite creates an empty file before its first write, and a kill at that moment leaves it
+        return ""
+    if len(header) < _HEADER_BYTES or not header.startswith(b"SQLite format 3\0"):
+        return "a file that is not a (whole) SQLite database"
+    version, program = int.from_bytes(header[60:64], "big"), int.from_bytes(header[68:72], "big")
+    if program != _APPLICATION_ID:
+        return f"a SQLite database of another program (id {program:#x})"
+    return "" if version == _FORMAT_VERSION else f"format {version}, where this onebit reads {_FORMAT_VERSION}"
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables of an empty database, and mark it as ours."""
+    for statement in (*_SCHEMA, f"PRAGMA user_version = {_FORMAT_VERSION}"):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Write all that is written inside, or nothing."""
+    # IMMEDIATE takes the write lock at once: two readers that both turn writer would fail instead of waiting.
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
+        yield
+
+
+def _value_of(connection: sqlite3.Connection, query: str) -> Any:
+    return connection.execute(query).fetchone()[0]
+
+
+def _damage_of(connection: sqlite3.Connection, path: Path) -> str | None:
+    """Return what is wrong with the file as such, whatever its rows hold; None if nothing is."""
+    try:
+        problem: str = _value_of(connection, "PRAGMA integrity_check(1)")
+    except _DAMAGE_ERRORS as error:
+        if not _is_damage(error):
+            raise
+        return str(error)
+    if problem != "ok":
+        return problem.replace("\n", " ")
+    # SQLite reads a page that is cut off as if it ended in zeros.
+    n_bytes = _value_of(connection, "PRAGMA page_count") * _value_of(connection, "PRAGMA page_size")
+    # Only now: another process may add to the file meanwhile, and none takes from it.
+    return "its end is missing" if path.stat().st_size < n_bytes else None
+
+
+def _error_code(error: Exception) -> int:
+    """Return SQLite's primary code of an error, 0 if it has none."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF  # the rest is the extended code
+
+
+def _is_damage(error: Exception) -> bool:
+    """Return whether the file is damaged, as opposed to temporarily unreadable."""
+    return isinstance(error, UnicodeDecodeError) or _error_code(error) == sqlite3.SQLITE_CORRUPT
 
 
 def _until_damage(connection: sqlite3.Connection, query: str, *values: Any) -> Iterator[Any]:
     try:
         yield from connection.execute(query, values)
-    except DAMAGE_ERRORS as error:
-        if not is_damage(error):
+    except _DAMAGE_ERRORS as error:
+        if not _is_damage(error):
             raise
 
 

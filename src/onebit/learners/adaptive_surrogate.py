@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from onebit.engine.jit import jit_inline, jit_internal
-from onebit.engine.state import LARGEST_SQUARE, State
+from onebit.engine.state import LARGEST_SQUARE
 from onebit.game import Answer
 from onebit.inputs import check_integer, check_number
 from onebit.learners.base import Learner
@@ -30,18 +30,12 @@ class AdaptiveSurrogate(Learner):
     horizon : int, optional
         T, the number of rounds. By default it is not known: round t explores with the q of T = t, where t counts the
         answers so far. No doubling is needed: that q falls, and adds up to no more than twice what a known T gives.
-    classes, seed
-        As for every `Learner`.
 
     Notes
     -----
-    Guarantee:
-    For any weights U in the ball and rows no longer than R, E[M] ≤ Σ ℓ(U) + Σ qₜ + 19·B²R²K/q in T rounds fixed
-    beforehand, where ℓ is the logistic loss in base 2 and q the last qₜ: with R = 1, at most (2 + 9.5)·B√(KT) above Σ
-    ℓ(U) for a known T, and (4 + 9.5)·B√(KT) without. A decoded label is wrong with a chance of at most ln 2·ℓ, which
-    leaves 0.3·ℓ to pay for the variance of the steps, ‖∇ℓ‖² ≤ 2R²ℓ/ln 2 divided by a chance of q/K or more. When a
-    class is added it holds from there on, for the larger K; with `among` the right label must be allowed. Steps on
-    known rounds (`learn_from`) are unbiased if the propensities are those that the labels were tried with.
+    Guarantee: For any weights U in the ball and rows no longer than R, E[M] ≤ Σ ℓ(U) + Σ qₜ + 19·B²R²K/q in T rounds
+    fixed beforehand, where ℓ is the logistic loss in base 2 and q the last qₜ: with R = 1, at most (2 + 9.5)·B√(KT)
+    above Σ ℓ(U) for a known T, and (4 + 9.5)·B√(KT) without.
 
     Examples
     --------
@@ -56,19 +50,17 @@ class AdaptiveSurrogate(Learner):
 
     norm_bound: float = 5.0
     horizon: int | None = None
+    # In the 300 rows of scikit-learn's check nearly every guess is uniform.
+    _poor_score: ClassVar[bool] = True
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> GradientState:
         bound = check_number("norm_bound", self.norm_bound, at_least=1e-30, at_most=1e100)
         rounds = 0 if self.horizon is None else check_integer("horizon", self.horizon, low=1, high=2**53)
         return _State(_Settings(float(rounds), bound), self.n_features_in_, len(self.classes_))
 
-    # In the 300 rows of scikit-learn's check nearly every guess is uniform.
-    _poor_score: ClassVar[bool] = True
-
 
 class _Settings(NamedTuple):
-    horizon: float
-    """0 if unknown."""
+    horizon: float  # 0 if unknown
     norm_bound: float
 
 

@@ -33,21 +33,14 @@ class BanditHalving(Learner):
     hypotheses : array of shape (H, K, n_features), list of callables, or int
         The finite class: H linear classifiers, each predicting the label whose weights have the largest product with
         the row (the first of several); or functions that are given a row, an array of shape (n_features,), and return a
-        label; or how many linear classifiers to draw at random, with normal weights, by the seed.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y. None may be added.
-    seed : int
-        Seed of the hypotheses, where they are drawn.
+        label; or how many linear classifiers to draw at random, with normal weights, by the seed. No class can join.
 
     Notes
     -----
-    Guarantee:
-    If one hypothesis is right in every round, at most K·ln H mistakes, always: the label that most survivors predict is
-    predicted by at least one in K of them, so a mistake leaves (1 − 1/K) of them at most, and one survives. Known
-    rounds (`learn_from`) drop what they disprove, and the bound holds for the rest; so do late answers, but guesses
-    made meanwhile may repeat a mistake. With `among` hypotheses that predict a label that is not allowed are not
-    counted, so a mistake drops at least one hypothesis: H − 1 mistakes, if the right label is allowed. When no
-    hypothesis survives, none was always right: all are restored, `n_restarts_` counts it, and the bound is void.
+    Guarantee: If one hypothesis is right in every round, at most K·ln H mistakes, always: the label that most survivors
+    predict is predicted by at least one in K of them, so a mistake leaves (1 − 1/K) of them at most, and one survives.
+    When no hypothesis survives, none was always right: all are restored, `n_restarts_` counts it, and the bound is
+    void.
 
     Attributes
     ----------
@@ -75,10 +68,11 @@ class BanditHalving(Learner):
     """
 
     hypotheses: Any = 64
+    # With so few classifiers drawn at random, none need be good.
+    _poor_score: ClassVar[bool] = True
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield hypotheses drawn at random: given ones fit one stream only."""
         yield cls(30)
 
     def _new_state(self) -> State:
@@ -100,7 +94,7 @@ class BanditHalving(Learner):
                 f"hypotheses must be finite, of shape (H, {shape[0]}, {shape[1]}) for {shape[0]} classes and "
                 f"{shape[1]} features, or a list of functions, or a whole number; got shape {weights.shape}"
             )
-        return _Survivors(weights, None, self._labels)
+        return _Survivors(weights, [], self._labels)
 
     @property
     def survivors_(self) -> Any:
@@ -112,99 +106,69 @@ class BanditHalving(Learner):
         """How often no hypothesis was left, and all were restored."""
         return int(self.learned()["restarts"][0])
 
-    # With so few classifiers drawn at random, none need be good.
-    _poor_score: ClassVar[bool] = True
+
+class _Hypotheses(NamedTuple):
+    weights: Floats  # of the linear classifiers; for functions one row of zeros, as wide as the features
+    alive: Integers  # 1 for those that no answer has disproved
+    restarts: Integers  # how often none was left; one entry
 
 
-class Hypotheses(NamedTuple):
-    """The hypotheses, and which of them survive."""
-
-    weights: Floats
-    """Weights of the linear classifiers; for functions one row of zeros, as wide as the features."""
-    alive: Integers
-    """1 for those that no answer has disproved."""
-    restarts: Integers
-    """How often none was left; the only entry."""
-
-
-class Votes(NamedTuple):
-    """What is known about one round."""
-
-    scores: Floats
-    """How many survivors predict each label."""
-    votes: Integers
-    """The prediction of each of them."""
+class _Votes(NamedTuple):
+    scores: Floats  # how many survivors predict each label
+    votes: Integers  # the prediction of each of them
     propensities: Floats
 
 
-class HalvingSettings(NamedTuple):
-    """The numbers that the compiled functions need."""
-
+class _Settings(NamedTuple):
     is_linear: bool
 
 
 class _Survivors(State):
-    """Hypotheses, and which of them survive."""
-
-    arrays: Hypotheses
+    arrays: _Hypotheses
     may_have_kernel = False
     per_class: ClassVar[tuple[str, ...]] = "scores", "propensities"
 
-    def __init__(
-        self, weights: Floats, functions: list[Callable[[Floats], Any]] | None, labels: tuple[Any, ...]
-    ) -> None:
-        self._functions, self._labels = functions, labels
-        self.scores_in_python, self.n_classes = functions is not None, len(labels)
-        self.settings = HalvingSettings(functions is None)
-        n = len(weights) if functions is None else len(functions)
-        self.arrays = Hypotheses(weights, np.ones(n, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    def __init__(self, weights: Floats, functions: list[Callable[[Floats], Any]], labels: tuple[Any, ...]) -> None:
+        self._functions, self._labels, self.n_classes = functions, labels, len(labels)
+        self.scores_in_python, self.settings = bool(functions), _Settings(not functions)
+        n = len(functions or weights)
+        self.arrays = _Hypotheses(weights, np.ones(n, dtype=np.int64), np.zeros(1, dtype=np.int64))
         self.scratch = self.new_scratch()
 
-    def new_scratch(self) -> Votes:
-        """Return empty scratch arrays."""
+    def new_scratch(self) -> _Votes:
         scores, propensities = np.zeros((2, self.n_classes))
-        return Votes(scores, np.zeros(len(self.arrays.alive), dtype=np.int64), propensities)
+        return _Votes(scores, np.zeros(len(self.arrays.alive), dtype=np.int64), propensities)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the algorithm; rows are already dense."""
         return _ALGORITHM
 
     def fill(self, row: Rows) -> None:
-        """Write the predictions of the functions."""
         features = dense(row)[0]
-        if not np.isfinite(features).all():
-            return  # `score` refuses the row
-        for h in np.flatnonzero(self.arrays.alive):
-            self.scratch.votes[h] = self._vote(int(h), features)
+        if np.isfinite(features).all():  # otherwise `score` refuses the row
+            for h in np.flatnonzero(self.arrays.alive).tolist():
+                self.scratch.votes[h] = self._vote(h, features)
 
     def _vote(self, h: int, features: Floats) -> int:
-        assert self._functions is not None
         predicted = self._functions[h](features.copy())
-        for i, label in enumerate(self._labels):
-            if type(label) is type(predicted) and label == predicted:
-                return i
-        if predicted in self._labels:  # equal but of another type, such as a NumPy number
-            return self._labels.index(predicted)
-        raise ValueError(f"hypotheses[{h}] says {predicted!r:.80}, which is not among the {len(self._labels)} classes")
+        same = [i for i, label in enumerate(self._labels) if label == predicted]
+        if not same:
+            n = len(self._labels)
+            raise ValueError(f"hypotheses[{h}] says {predicted!r:.80}, which is not among the {n} classes")
+        # Of labels that are equal the one of the same type: 1 and True are two labels.
+        return next((i for i in same if type(self._labels[i]) is type(predicted)), same[0])
 
     def add_class(self) -> None:
-        """Refuse: the hypotheses predict a fixed set of labels."""
-        raise ValueError(
-            "BanditHalving cannot take a new class: its hypotheses say the labels that there were. Start a new one"
-        )
+        raise ValueError("BanditHalving cannot take a new class: its hypotheses do not predict it. Start a new one")
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Drop the hypotheses that the round disproves."""
         return self.learn_as_played(row, label, False, correct, truth)
 
-    def check_arrays(self, arrays: Hypotheses) -> None:
-        """Raise unless a hypothesis survives."""
+    def check_arrays(self, arrays: _Hypotheses) -> None:
         check_finite(arrays.weights)
         if not arrays.alive.any() or arrays.alive.max() > 1:
             raise ValueError("no hypothesis survives, or one more than once")
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return how many survivors predict each label."""
         out = np.empty((rows.shape[0], self.n_classes))
         for t in range(len(out)):
             row = dense(rows)[t : t + 1]
@@ -213,13 +177,12 @@ class _Survivors(State):
         return out
 
     def learned(self) -> dict[str, npt.NDArray[Any]]:
-        """Return which hypotheses survive, how often none did, and the linear classifiers."""
         kept = {"alive": self.arrays.alive.copy(), "restarts": self.arrays.restarts.copy()}
-        return kept | ({} if self._functions is not None else {"hypotheses": self.arrays.weights.copy()})
+        return kept if self._functions else kept | {"hypotheses": self.arrays.weights.copy()}
 
 
 @jit_inline
-def _score(state: Hypotheses, X: Floats, t: int, scratch: Votes, settings: HalvingSettings) -> int:
+def _score(state: _Hypotheses, X: Floats, t: int, scratch: _Votes, settings: _Settings) -> int:
     off, weights = 0.0, state.weights
     for j in range(X.shape[1]):
         off += X[t, j] - X[t, j]
@@ -241,18 +204,18 @@ def _score(state: Hypotheses, X: Floats, t: int, scratch: Votes, settings: Halvi
 
 
 @jit_inline
-def _choose(scratch: Votes, _draw: Draw, _settings: HalvingSettings) -> tuple[int, bool]:
+def _choose(scratch: _Votes, _draw: Draw, _settings: _Settings) -> tuple[int, bool]:
     return highest(scratch.scores), False
 
 
 @jit_inline
-def _probabilities(scratch: Votes, _settings: HalvingSettings) -> None:
+def _probabilities(scratch: _Votes, _settings: _Settings) -> None:
     clear(scratch.propensities)
     scratch.propensities[highest(scratch.scores)] = 1.0
 
 
 @jit_inline
-def _update(state: Hypotheses, _X: Floats, _t: int, scratch: Votes, answer: Answer, _settings: HalvingSettings) -> bool:
+def _update(state: _Hypotheses, _X: Floats, _t: int, scratch: _Votes, answer: Answer, _settings: _Settings) -> bool:
     alive, n_left, changed = state.alive, 0, False
     for h in range(alive.shape[0]):
         if alive[h] and (scratch.votes[h] == answer.label) != answer.correct:

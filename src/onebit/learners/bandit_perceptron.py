@@ -1,6 +1,6 @@
 """Algorithms 1 and 2 of the paper: K perceptrons with bandit feedback, linear or with a kernel."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -35,19 +35,13 @@ class BanditPerceptron(Learner):
         "printed" is the algorithm as published. "authors" is what the authors' program does: after any right guess
         every other claiming class also loses x, and the guessed class gains x if its score is not above 0. It always
         guesses the highest score.
-    classes, seed
-        As for every `Learner`.
 
     Notes
     -----
-    Guarantee:
-    If the examples are strongly separable with margin γ within radius R (in the kernel's space, R² = max k(x, x)), the
-    number of updates is at most ⌊4(R/γ)²⌋, always, and the expected number of mistakes at most (K−1)⌊4(R/γ)²⌋ (Theorems
-    2 and 4). The first also holds with late feedback: an update that is no longer due by then is not made; the second
-    needs every answer before the next guess. Both hold with `among` and with added classes, for the final K, as long as
-    the right label of every round is already a class, and allowed; otherwise mistakes are not bounded. Known rounds
-    (`learn_from`) are examples too: their updates count in the same bound. Where several labels may be right, both hold
-    for what is played (docs/theory/bandit-svm.md).
+    Guarantee: If the examples are strongly separable with margin γ within radius R (in the kernel's space, R² = max
+    k(x, x)), the number of updates is at most ⌊4(R/γ)²⌋, always, and the expected number of mistakes at most
+    (K−1)⌊4(R/γ)²⌋ if every answer comes before the next guess (Theorems 2 and 4). Where several labels may be right,
+    both hold for what is played (docs/theory/bandit-svm.md).
 
     Examples
     --------
@@ -86,31 +80,11 @@ class BanditPerceptron(Learner):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield every rule in the linear space, and some of them with kernels."""
         for ties, update in _RULES:
             yield cls(ties=ties, update=update)
         yield cls(Rational(normalize=True))
         yield cls(Rational(normalize=True), update="authors")
         yield cls(Gaussian(width=0.7), ties="random")
-
-
-@jit_inline
-def _count_claims(scores: Floats) -> int:
-    n = 0
-    for i in range(scores.shape[0]):
-        if scores[i] >= 0.0:
-            n += 1
-    return n
-
-
-@jit_inline
-def _nth_claim(scores: Floats, n: int) -> int:
-    for i in range(scores.shape[0]):
-        if scores[i] >= 0.0:
-            if n == 0:
-                return i
-            n -= 1
-    return -1
 
 
 @jit_inline
@@ -120,57 +94,61 @@ def _highest_claim(scores: Floats) -> int:
 
 
 @jit_inline
-def _claim_or_draw(claim: int, draw: Draw, n_classes: int) -> tuple[int, bool]:
-    if claim >= 0:  # line 14 of Algorithm 1: some label of S
-        return claim, False
-    return uniform_label(uniform(draw), n_classes), True  # line 6: S is empty
+def _first_claim(scores: Floats) -> int:
+    for i in range(scores.shape[0]):
+        if scores[i] >= 0.0:
+            return i
+    return -1
+
+
+def _sure(find_claim: Callable[[Floats], int]) -> tuple[Any, Any]:
+    """Return how to guess the one claim that is found, with its probabilities."""
+
+    def guess(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
+        claim = find_claim(scores)
+        if claim >= 0:  # line 14 of Algorithm 1: some label of S
+            return claim, False
+        return uniform_label(uniform(draw), scores.shape[0]), True  # line 6: S is empty
+
+    def probabilities(scores: Floats, _settings: Any, out: Floats) -> None:
+        claim = find_claim(scores)
+        for i in range(out.shape[0]):
+            out[i] = 0.0 if claim >= 0 else 1.0 / out.shape[0]
+        if claim >= 0:
+            out[claim] = 1.0
+
+    return jit_inline(guess), jit_inline(probabilities)
 
 
 @jit_inline
-def _certain_or_uniform(claim: int, out: Floats) -> None:
-    for i in range(out.shape[0]):
-        out[i] = 0.0 if claim >= 0 else 1.0 / out.shape[0]
-    if claim >= 0:
-        out[claim] = 1.0
-
-
-@jit_inline
-def _guess_highest(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
-    return _claim_or_draw(_highest_claim(scores), draw, scores.shape[0])
-
-
-@jit_inline
-def _guess_first(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
-    return _claim_or_draw(_nth_claim(scores, 0), draw, scores.shape[0])
+def _n_claims(scores: Floats) -> int:
+    n = 0
+    for i in range(scores.shape[0]):
+        n += scores[i] >= 0.0
+    return n
 
 
 @jit_inline
 def _guess_random(scores: Floats, draw: Draw, _settings: Any) -> tuple[int, bool]:
-    n_claims = _count_claims(scores)
     number = uniform(draw)  # always one number per round
-    if n_claims > 0:
-        return _nth_claim(scores, uniform_label(number, n_claims)), False
-    return uniform_label(number, scores.shape[0]), True
-
-
-@jit_inline
-def _probabilities_highest(scores: Floats, _settings: Any, out: Floats) -> None:
-    _certain_or_uniform(_highest_claim(scores), out)
-
-
-@jit_inline
-def _probabilities_first(scores: Floats, _settings: Any, out: Floats) -> None:
-    _certain_or_uniform(_nth_claim(scores, 0), out)
+    n = _n_claims(scores)
+    if n == 0:
+        return uniform_label(number, scores.shape[0]), True
+    left, label = uniform_label(number, n), -1
+    for i in range(scores.shape[0]):
+        if scores[i] >= 0.0 and left >= 0:
+            label, left = i, left - 1
+    return label, False
 
 
 @jit_inline
 def _probabilities_random(scores: Floats, _settings: Any, out: Floats) -> None:
-    n_claims = _count_claims(scores)
+    n = _n_claims(scores)
     for i in range(scores.shape[0]):
-        if n_claims == 0:
+        if n == 0:
             out[i] = 1.0 / scores.shape[0]
         else:
-            out[i] = 1.0 / n_claims if scores[i] >= 0.0 else 0.0
+            out[i] = 1.0 / n if scores[i] >= 0.0 else 0.0
 
 
 @jit_inline
@@ -222,11 +200,11 @@ def _learn_facts(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
     return changed
 
 
-HIGHEST = Rule(f"{__name__}:HIGHEST", _guess_highest, _probabilities_highest, _learn_printed, _learn_facts)
-FIRST = Rule(f"{__name__}:FIRST", _guess_first, _probabilities_first, _learn_printed, _learn_facts)
+_HIGHEST, _FIRST = _sure(_highest_claim), _sure(_first_claim)
+HIGHEST = Rule(f"{__name__}:HIGHEST", *_HIGHEST, _learn_printed, _learn_facts)
+FIRST = Rule(f"{__name__}:FIRST", *_FIRST, _learn_printed, _learn_facts)
 RANDOM = Rule(f"{__name__}:RANDOM", _guess_random, _probabilities_random, _learn_printed, _learn_facts)
-AUTHORS = Rule(f"{__name__}:AUTHORS", _guess_highest, _probabilities_highest, _learn_authors, _learn_facts)
-
+AUTHORS = Rule(f"{__name__}:AUTHORS", *_HIGHEST, _learn_authors, _learn_facts)
 _RULES = {
     ("highest", "printed"): HIGHEST,
     ("first", "printed"): FIRST,

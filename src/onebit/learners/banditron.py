@@ -1,18 +1,17 @@
 """Banditron: the baseline of the paper's experiments."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.loop import highest
-from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.engine.state import Scratch, State
 from onebit.game import Answer
-from onebit.inputs import Floats, check_number
+from onebit.inputs import check_number
 from onebit.kernels import Polynomial
 from onebit.learners.base import Learner
+from onebit.learners.exploring import chance_of, mostly_highest, n_allowed, write_chances
 from onebit.spaces import Rule, space_for
 
 
@@ -30,15 +29,10 @@ class Banditron(Learner):
     kernel : None, Kernel or callable
         None for the linear space. With a kernel nearly every round stores an example (right guesses gain x·(1/p − 1)),
         so time grows with the square of the rounds.
-    classes, seed
-        As for every `Learner`.
 
     Notes
     -----
-    Guarantee:
-    O(√T) expected mistakes on T weakly separable rounds, with exploration of order 1/√T. When a class is added it holds
-    from there on, for the larger K; with `among` the right label must be allowed. Steps on known rounds (`learn_from`)
-    are unbiased if the propensities are those that the labels were tried with.
+    Guarantee: O(√T) expected mistakes on T weakly separable rounds, with exploration of order 1/√T.
 
     Examples
     --------
@@ -53,57 +47,30 @@ class Banditron(Learner):
 
     exploration: float = 0.05
     kernel: Any = None
+    # One pass over the 300 rows of scikit-learn's check gives 79 to 91 % accuracy, depending on the draws; it asks
+    # for 83 %.
+    _poor_score: ClassVar[bool] = True
 
     def _new_state(self) -> State:
         settings = (check_number("exploration", self.exploration, above=0.0, at_most=1.0),)
         return space_for(self.kernel, RULE, settings, self.n_features_in_, len(self.classes_))
 
-    # One pass over the 300 rows of scikit-learn's check gives 79 to 91 % accuracy, depending on the draws; it asks
-    # for 83 %.
-    _poor_score: ClassVar[bool] = True
-
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield little and much exploration, and a kernel."""
         yield cls(exploration=0.05)
         yield cls(exploration=1.0)
         yield cls(exploration=0.2, kernel=Polynomial(2))
 
 
 @jit_inline
-def chance_of(is_greedy: bool, exploration: float, n_classes: int) -> float:
-    """Return the propensity of the greedy label or of any other."""
-    return exploration / n_classes + (1.0 - exploration if is_greedy else 0.0)
-
-
-@jit_inline
-def _guess(scores: Floats, draw: Draw, settings: Any) -> tuple[int, bool]:
-    number, exploration = uniform(draw), settings[0]
-    # One number serves both choices: given that it is below the rate, it is uniform again after rescaling.
-    if number < exploration:
-        return uniform_label(number / exploration, scores.shape[0]), True
-    return highest(scores), False
-
-
-@jit_inline
-def _probabilities(scores: Floats, settings: Any, out: Floats) -> None:
-    greedy = highest(scores)
-    for i in range(scores.shape[0]):
-        out[i] = chance_of(i == greedy, settings[0], scores.shape[0])
-
-
-@jit_inline
 def _learn(answer: Answer, scratch: Scratch, settings: Any) -> bool:
     scores, gains, label = scratch.scores, scratch.gains, answer.label
-    n_allowed = 0
-    for i in range(scores.shape[0]):
-        n_allowed += scores[i] > -math.inf
     greedy = highest(scores) if answer.explored else label  # an unexplored guess was the greedy one
     for i in range(gains.shape[0]):
         gains[i] = -1.0 if i == greedy else 0.0
     if answer.correct:
         # Dividing by the propensity makes the step unbiased, however rarely the label is played.
-        gains[label] += 1.0 / chance_of(label == greedy, settings[0], n_allowed)
+        gains[label] += 1.0 / chance_of(label == greedy, settings[0], n_allowed(scores))
     return True
 
 
@@ -118,5 +85,5 @@ def _learn_logged(answer: Answer, scratch: Scratch, settings: Any) -> bool:
 
 
 RULE = Rule(
-    f"{__name__}:RULE", _guess, _probabilities, _learn, _learn_logged, divides_by_chances=True, always_draws=True
+    f"{__name__}:RULE", mostly_highest, write_chances, _learn, _learn_logged, divides_by_chances=True, always_draws=True
 )

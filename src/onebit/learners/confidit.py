@@ -29,17 +29,12 @@ class Confidit(RegressionLearner):
         How much to explore; 0 or more. The theorem's own grows with log t; experiments fix it.
     diagonal : bool
         Whether to keep only the diagonal of each Aᵢ, in the same formula: O(d) for each class and round.
-    classes, seed
-        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
-    Guarantee:
-    If rows have length 1 and labels are drawn by the model, then with the theorem's own growing η it makes O(√T·log T)
-    more mistakes in T rounds than the best labels would, with high probability, for any choice of rows and model
-    (Crammer and Gentile). With a fixed `eta`, other labels or the diagonal form nothing is proved. An added class
-    starts without rounds, and the guarantee holds from there on; with `among` the allowed labels must follow the model;
-    known rounds (`learn_from`) leave it as it is.
+    Guarantee: If rows have length 1 and labels are drawn by the model, then with the theorem's own growing η it makes
+    O(√T·log T) more mistakes in T rounds than the best labels would, with high probability, for any choice of rows and
+    model (Crammer and Gentile). With a fixed `eta`, other labels or the diagonal form nothing is proved.
 
     Examples
     --------

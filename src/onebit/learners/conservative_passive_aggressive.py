@@ -5,7 +5,6 @@ from typing import Any
 
 from onebit.engine.jit import jit_internal
 from onebit.engine.loop import clear
-from onebit.engine.state import State
 from onebit.game import Answer
 from onebit.learners.base import Learner
 from onebit.learners.gradient import (
@@ -30,17 +29,12 @@ class ConservativePassiveAggressive(Learner):
     ----------
     C : float
         The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
-    classes, seed
-        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
-    Guarantee:
-    On examples that are strongly separable with margin γ within radius R, at most 4·max(R², 1/C)/γ² mistakes in rounds
-    whose highest score is 0 or more, always: with uᵢ = 2wᵢ/γ every step brings Σ‖wᵢ − uᵢ‖², at first 4/γ², down by
-    τ·loss or more, and after such a mistake the loss is 1 or more. Nothing is known of rounds in which every score is
-    negative: where all are below −1 the same mistake can repeat forever. It holds for late answers (steps start from
-    the current weights), for added classes, with known rounds (`learn_from`), and with `among`.
+    Guarantee: On examples that are strongly separable with margin γ within radius R, at most 4·max(R², 1/C)/γ² mistakes
+    in rounds whose highest score is 0 or more, always. Nothing is known of rounds in which every score is negative:
+    where all are below −1 the same mistake can repeat forever.
 
     Examples
     --------
@@ -59,7 +53,7 @@ class ConservativePassiveAggressive(Learner):
 
     C: float = 1.0
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> GradientState:
         return _State(passive_aggressive_settings(self.C), self.n_features_in_, len(self.classes_))
 
 

@@ -4,18 +4,15 @@ from dataclasses import dataclass
 
 from onebit.engine.state import State
 from onebit.inputs import check_number
-from onebit.learners.regression import (
-    RegressionLearner,
-    RegressionState,
-)
+from onebit.learners.regression import RegressionLearner, RegressionState
 
 
 @dataclass(eq=False, repr=False)
 class EpsilonGreedy(RegressionLearner):
     """Guesses the label that a regression predicts to be most likely right, and now and then any label.
 
-    Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed. That "right" proves the other
-    labels wrong is not used. There is no intercept: give rows a column of ones.
+    Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed. There is no intercept: give
+    rows a column of ones.
 
     Parameters
     ----------
@@ -29,17 +26,13 @@ class EpsilonGreedy(RegressionLearner):
         Of ridge: λ in Aᵢ = λI + Σxxᵀ. Of logistic: where the summed squares of the gradients start. Greater than 0.
     learning_rate : float
         Of logistic: what gradients are multiplied by before they are divided by the root of those sums; up to 1e100.
-    classes, seed
-        As for every `Learner`.
 
     Notes
     -----
-    Guarantee:
-    `exploration`·(K−1)/K mistakes per round from exploring, at least, if there is always one right label. With a rate
-    of order (K/T)^(1/3), a probability of each label that is linear in x and rows that are drawn independently,
-    Õ(T^(2/3)) more mistakes than the best labels would make (Langford and Zhang, for a relative that explores in
-    epochs). When a class is added it holds from there on, for the larger K; with `among` for the labels allowed; known
-    rounds (`learn_from`) leave it as it is.
+    Guarantee: `exploration`·(K−1)/K mistakes per round from exploring, at least, if there is always one right label.
+    With a rate of order (K/T)^(1/3), a probability of each label that is linear in x and rows that are drawn
+    independently, Õ(T^(2/3)) more mistakes than the best labels would make (Langford and Zhang, for a relative that
+    explores in epochs).
 
     Examples
     --------

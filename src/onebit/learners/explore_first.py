@@ -5,23 +5,16 @@ from dataclasses import dataclass
 from typing import Self
 
 from onebit.engine.jit import jit_inline
-from onebit.engine.state import State
 from onebit.inputs import check_integer
 from onebit.learners.exploring import write_chances
-from onebit.learners.regression import (
-    RegressionLearner,
-    RegressionState,
-    Scratch,
-    Settings,
-)
+from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings
 
 
 @dataclass(eq=False, repr=False)
 class ExploreFirst(RegressionLearner):
     """Draws labels uniformly for the first `n_first` answers, then guesses the label with the highest prediction.
 
-    It goes on learning after that. Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed.
-    That "right" proves the other labels wrong is not used. There is no intercept: give rows a column of ones.
+    It goes on learning after that, as `EpsilonGreedy` does.
 
     Parameters
     ----------
@@ -29,16 +22,12 @@ class ExploreFirst(RegressionLearner):
         The number of answers after which it stops exploring; 0 or more.
     scores, diagonal, regularization, learning_rate
         As for `EpsilonGreedy`.
-    classes, seed
-        As for every `Learner`.
 
     Notes
     -----
-    Guarantee:
-    (K−1)/K mistakes per round while it explores, if there is always one right label. With `n_first` of order T^(2/3), a
-    probability of each label that is linear in x and rows that are drawn independently, Õ(T^(2/3)) more mistakes than
-    the best labels would make (Langford and Zhang). A class that is added later is hardly ever tried, and has no
-    guarantee; with `among` it explores among those; known rounds (`learn_from`) count as answers.
+    Guarantee: (K−1)/K mistakes per round while it explores, if there is always one right label. With `n_first` of order
+    T^(2/3), a probability of each label that is linear in x and rows that are drawn independently, Õ(T^(2/3)) more
+    mistakes than the best labels would make (Langford and Zhang). A class that is added later is hardly ever tried.
 
     Examples
     --------
@@ -59,19 +48,19 @@ class ExploreFirst(RegressionLearner):
     regularization: float = 1.0
     learning_rate: float = 0.5
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> RegressionState:
         n_first = check_integer("n_first", self.n_first, low=0, high=2**53)
         return _State(self, (float(n_first),))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield one that soon stops exploring."""
         yield cls(n_first=40)
 
 
 @jit_inline
 def _uniform_at_first(scratch: Scratch, settings: Settings) -> None:
-    write_chances(scratch.scores, 1.0 if scratch.answers[0] < settings.own[0] else 0.0, scratch.propensities)
+    rate = 1.0 if scratch.answers[0] < settings.own[0] else 0.0
+    write_chances(scratch.scores, (rate,), scratch.propensities)
 
 
 class _State(RegressionState):

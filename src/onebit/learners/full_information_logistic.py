@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from onebit.engine.jit import jit_inline, jit_internal
-from onebit.engine.state import LARGEST_SQUARE, State
+from onebit.engine.state import LARGEST_SQUARE
 from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.base import Learner
@@ -23,18 +23,12 @@ class FullInformationLogistic(Learner):
     ----------
     norm_bound : float
         B: the weights that it is to compete with are no longer (all classes together); from 1e-30 to 1e100.
-    classes, seed
-        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
-    Guarantee:
-    For any weights U in the ball and rows no longer than R, M ≤ S + a√S + a², always, where S = Σ ℓ(U), ℓ is the
-    logistic loss in base 2 and a = 4BR/√(ln 2). A mistake has a loss of 1 or more, so M is at most the sum L of the
-    losses on the way; steps of that size give L ≤ S + 2B·√(2Σ‖G‖²), which is at most S + a√L since ‖G‖² ≤ 2R²ℓ/ln 2;
-    and that solved for L is the bound. With late answers it bounds those that find the right label not ahead. When a
-    class is added it holds from there on; it holds with `among` as long as the right label is allowed, and known rounds
-    (`learn_from`) count in both sums.
+    Guarantee: For any weights U in the ball and rows no longer than R, M ≤ S + a√S + a², always, where S = Σ ℓ(U), ℓ is
+    the logistic loss in base 2 and a = 4BR/√(ln 2). With late answers it bounds those that find the right label not
+    ahead.
 
     Examples
     --------
@@ -53,7 +47,7 @@ class FullInformationLogistic(Learner):
 
     norm_bound: float = 5.0
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> GradientState:
         bound = check_number("norm_bound", self.norm_bound, at_least=1e-30, at_most=1e100)
         return _State(_Settings(bound), self.n_features_in_, len(self.classes_))
 

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 from onebit.bounds import BOUNDS, Claim
 from onebit.engine.jit import jit_internal
 from onebit.engine.loop import clear
-from onebit.engine.state import State
 from onebit.game import Answer
 from onebit.learners.base import Learner
 from onebit.learners.gradient import (
@@ -32,19 +31,13 @@ class FullInformationPassiveAggressive(Learner):
     ----------
     C : float
         The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
-    classes, seed
-        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
-    Guarantee:
-    At most max(2R², 1/C)/γ² mistakes, always, on examples that are weakly separable with margin γ within radius R: with
-    C ≥ 1/(2R²) as few as `MulticlassPerceptron` promises. With U the separator divided by γ every step brings ‖W − U‖²,
-    at first 1/γ², down by τ·loss or more, and after a mistake the loss is 1 or more. On any examples, and for any U
-    with losses ℓ(U) of the same kind, max(2R², 1/C)·(‖U‖² + 2C·Σ ℓ(U)) (Crammer et al., Theorem 4). With late answers
-    it bounds the answers that find the right label not ahead. It holds with known rounds (`learn_from`), which are
-    examples too; and with `among` and added classes, as long as the right label of every round is already a class, and
-    allowed.
+    Guarantee: At most max(2R², 1/C)/γ² mistakes, always, on examples that are weakly separable with margin γ within
+    radius R: with C ≥ 1/(2R²) as few as `MulticlassPerceptron` promises. On any examples, and for any U with losses
+    ℓ(U) of the same kind, max(2R², 1/C)·(‖U‖² + 2C·Σ ℓ(U)) (Crammer et al., Theorem 4). With late answers it bounds the
+    answers that find the right label not ahead.
 
     Examples
     --------
@@ -64,7 +57,7 @@ class FullInformationPassiveAggressive(Learner):
 
     C: float = 1.0
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> GradientState:
         return _State(passive_aggressive_settings(self.C), self.n_features_in_, len(self.classes_))
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:

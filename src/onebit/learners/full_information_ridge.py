@@ -16,22 +16,14 @@ class FullInformationRidge(RegressionLearner):
 
     Parameters
     ----------
-    diagonal : bool
-        Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
-    regularization : float
-        λ in Aᵢ = λI + Σxxᵀ; greater than 0.
-    classes, seed
-        As for every `Learner`; nothing is drawn.
+    diagonal, regularization
+        As for `LinUCB`.
 
     Notes
     -----
-    Guarantee:
-    For any weights U and rows no longer than R, M ≤ 2(1 + R²/λ)·(λ‖U‖² + Σ‖Ux − e‖²), always, where e marks the right
-    label. For the sum of ‖Wx − e‖²/(1 + xᵀA⁻¹x), with W and A as they are before the round, is the least of λ‖U‖² +
-    Σ‖Ux − e‖² over all U (Zhdanov and Kalnishkan); xᵀA⁻¹x is R²/λ at most; and where another label is not behind the
-    right one, ‖Wx − e‖² is ½ or more. With late answers it bounds those that find the right label not ahead. An added
-    class starts without rounds, and the guarantee holds from there on; it holds with `among` as long as the right label
-    is allowed; known rounds (`learn_from`) count in the sum. The diagonal form has no guarantee.
+    Guarantee: For any weights U and rows no longer than R, M ≤ 2(1 + R²/λ)·(λ‖U‖² + Σ‖Ux − e‖²), always, where e marks
+    the right label. With late answers it bounds those that find the right label not ahead. The diagonal form has no
+    guarantee.
 
     Examples
     --------

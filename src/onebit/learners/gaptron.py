@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from onebit.engine.jit import jit_inline, jit_internal
-from onebit.engine.state import LARGEST_SQUARE, State
+from onebit.engine.state import LARGEST_SQUARE
 from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.base import Learner
@@ -39,20 +39,12 @@ class Gaptron(Learner):
         η, up to 1e30. By default the theorem's, g·(ln 2)²/(2K²R²).
     longest : float, optional
         R, the length of the longest row, from 1e-50 to 1e50. By default that of the longest one learned from so far.
-    classes, seed
-        As for every `Learner`.
 
     Notes
     -----
-    Guarantee:
-    With the default learning rate and a true `longest`, for any weights U, E[M] ≤ Σ ℓ(U) + K²R²‖U‖²/(g·(ln 2)²) + gT in
-    T rounds fixed beforehand, where ℓ is the logistic loss in base 2; with g of order K/√T that is O(K√T) above Σ ℓ(U).
-    The proof: a guess is wrong with a chance of at most g + (1 − a)·1[the highest is wrong] + a(K−1)/K. What ℓ has to
-    spare over the last two is 1/(2K) or more where the highest is wrong or p < ½, and (1 − p)(1/ln 2 − 1 + 1/K) or more
-    elsewhere; and that pays for the variance of the step, (η/2)‖∇ℓ‖²/P, since ‖∇ℓ‖² ≤ 2R²(1 − σ)²/(ln 2)² with σ the
-    right label's softmax, and P ≥ g/K. The paper's variant with the hinge loss is not offered. When a class is added it
-    holds from there on, for the larger K; with `among` the right label must be allowed. Steps on known rounds
-    (`learn_from`) are unbiased if the propensities are those that the labels were tried with.
+    Guarantee: With the default learning rate and a true `longest`, for any weights U, E[M] ≤ Σ ℓ(U) + K²R²‖U‖²/(g·(ln
+    2)²) + gT in T rounds fixed beforehand, where ℓ is the logistic loss in base 2; with g of order K/√T that is O(K√T)
+    above Σ ℓ(U). The paper's variant with the hinge loss is not offered.
 
     Examples
     --------
@@ -68,24 +60,21 @@ class Gaptron(Learner):
     exploration: float = 0.05
     learning_rate: float | None = None
     longest: float | None = None
+    # The theorem's steps are small: scikit-learn's 300 rows are too few for its 83 %.
+    _poor_score: ClassVar[bool] = True
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> GradientState:
         least = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         rate, longest = self.learning_rate, self.longest
         rate = 0.0 if rate is None else check_number("learning_rate", rate, above=0.0, at_most=1e30)
         longest = 0.0 if longest is None else check_number("longest", longest, at_least=1e-50, at_most=1e50)
         return _State(_Settings(least, rate, longest), self.n_features_in_, len(self.classes_))
 
-    # The theorem's steps are small: scikit-learn's 300 rows are too few for its 83 %.
-    _poor_score: ClassVar[bool] = True
-
 
 class _Settings(NamedTuple):
     exploration: float
-    learning_rate: float
-    """0 for the theorem's."""
-    longest: float
-    """0 if unknown."""
+    learning_rate: float  # 0 for the theorem's
+    longest: float  # 0 if unknown
 
 
 @jit_inline

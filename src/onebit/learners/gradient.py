@@ -11,7 +11,6 @@ A learner's file has its mathematics: a subclass of `GradientState` with two com
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -35,8 +34,7 @@ LN2 = math.log(2.0)
 class Weights(NamedTuple):
     """What was learned."""
 
-    weights: Floats
-    """One row per feature, one column per class."""
+    weights: Floats  # one row per feature, one column per class
     sums: Floats
 
 
@@ -44,10 +42,8 @@ class Scratch(NamedTuple):
     """What is known about one round."""
 
     scores: Floats
-    soft: Floats
-    """Their softmax."""
-    gains: Floats
-    """How much of x each class gains."""
+    soft: Floats  # their softmax
+    gains: Floats  # how much of x each class gains
     propensities: Floats
     known: Floats
 
@@ -63,7 +59,7 @@ class GradientState(State):
     arrays: Weights
     may_have_kernel = False
     takes_sparse = True
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"weights": ("", "class")})
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("", "class")}
     per_class = "scores", "soft", "gains", "propensities"
 
     mix: ClassVar[Callable[..., tuple[int, float, float]]] = staticmethod(_guess_highest)
@@ -82,12 +78,10 @@ class GradientState(State):
         self.scratch = self.new_scratch()
 
     def new_scratch(self) -> Scratch:
-        """Return empty scratch arrays."""
         scores, soft, gains, propensities = np.zeros((4, self.n_classes))
         return Scratch(scores, soft, gains, propensities, np.zeros(3))
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the algorithm of the class's two functions."""
         return _algorithm(type(self), is_sparse)
 
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
@@ -114,13 +108,11 @@ class GradientState(State):
         return compiled.update(state, row, scratch, label, False, correct, truth, settings)
 
     def check_arrays(self, arrays: Weights) -> None:
-        """Raise unless weights and sums of squares are possible."""
         check_finite(arrays.weights, arrays.sums[:LENGTH])
         if (arrays.sums[:LENGTH] < 0.0).any():
             raise ValueError("a count, or a sum of squares, is below 0")
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return every row's score for every class."""
         matrix: Any = rows
         if isinstance(rows, SparseRows):
             matrix = scipy.sparse.csr_array((rows.values, rows.columns, rows.starts), shape=rows.shape)
@@ -129,7 +121,6 @@ class GradientState(State):
         return products
 
     def learned(self) -> dict[str, Floats]:
-        """Return the weights, one row per class."""
         return {"weights": self.arrays.weights.T.copy(), "sums": self.arrays.sums.copy()}
 
 

@@ -13,8 +13,9 @@ class LinUCB(RegressionLearner):
     """Guesses the label whose probability to be right may be the highest: ridge regression plus a confidence width.
 
     Class i regresses 1 for right and 0 for wrong on the features of the rounds in which it was guessed. The guess is
-    the label with the highest wᵢ·x + `alpha`·√(xᵀAᵢ⁻¹x), the first of equals; nothing is drawn. That "right" proves the
-    other labels wrong is not used, as in the paper. There is no intercept: give rows a column of ones.
+    the label with the highest wᵢ·x + `alpha`·√(xᵀAᵢ⁻¹x), the first of equals; nothing is drawn. There is no intercept:
+    give rows a column of ones. That "right" proves the other labels wrong is not used, as in the paper, nor is it by
+    the other learners on regressions.
 
     Parameters
     ----------
@@ -24,18 +25,13 @@ class LinUCB(RegressionLearner):
         Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ; greater than 0.
-    classes, seed
-        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
-    Guarantee:
-    If the probability that label i is right is linear in x, with a weight vector of length at most 1 and rows of length
-    at most 1, a variant that learns in stages makes at most Õ(√(KdT)) more mistakes in T rounds than the best labels
-    would, for `alpha` of order √log(KT/δ), with probability 1 − δ (Chu et al.). This is the plain form, which is used
-    in practice and which they could not analyse. The diagonal form has no guarantee. An added class starts without
-    rounds, and the guarantee holds from there on; `among` and known rounds (`learn_from`) do not affect it, since
-    widths hold however rounds were chosen.
+    Guarantee: If the probability that label i is right is linear in x, with a weight vector of length at most 1 and
+    rows of length at most 1, a variant that learns in stages makes at most Õ(√(KdT)) more mistakes in T rounds than the
+    best labels would, for `alpha` of order √log(KT/δ), with probability 1 − δ (Chu et al.). This is the plain form,
+    which is used in practice and which they could not analyse. The diagonal form has no guarantee.
 
     Examples
     --------

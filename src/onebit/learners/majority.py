@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from onebit.engine.jit import jit_inline
-from onebit.engine.loop import READY, UNSCORED, Algorithm, highest
-from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import State, check_finite
+from onebit.engine.loop import READY, UNSCORED, Algorithm
+from onebit.engine.randomness import Draw
+from onebit.engine.state import Scratch, State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, check_number
 from onebit.learners.base import Learner
+from onebit.learners.exploring import mostly_highest, write_chances
 from onebit.learners.run import LearnedArray
 
 
@@ -29,15 +29,11 @@ class Majority(Learner):
     ----------
     exploration : float
         How often a label is drawn uniformly: in [0, 1].
-    classes, seed
-        As for every `Learner`.
 
     Notes
     -----
-    Guarantee:
-    None. If labels are drawn independently and exploration is above 0, every share converges to its label's frequency,
-    and the guesses to the commonest label. An added class is tried next. Known rounds (`learn_from`) count as tried;
-    with `among` the best of the allowed labels is guessed.
+    Guarantee: None. If labels are drawn independently and exploration is above 0, every share converges to its label's
+    frequency, and the guesses to the commonest label.
 
     Attributes
     ----------
@@ -59,6 +55,7 @@ class Majority(Learner):
     """
 
     exploration: float = 0.05
+    _poor_score: ClassVar[bool] = True  # it ignores the features
 
     def _new_state(self) -> State:
         rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
@@ -66,19 +63,10 @@ class Majority(Learner):
 
     tried_, right_ = LearnedArray(), LearnedArray()
 
-    _poor_score: ClassVar[bool] = True  # it ignores the features
-
 
 class _Counts(NamedTuple):
-    counts: Floats
-    """How often each label was tried, and how often it was right."""
-    width: Floats
-    """As long as a row: a saved file is no smaller than the rows it takes."""
-
-
-class _Scratch(NamedTuple):
-    scores: Floats
-    propensities: Floats
+    counts: Floats  # how often each label was tried, and how often it was right
+    width: Floats  # as long as a row: a saved file is no smaller than the rows it takes
 
 
 class _Settings(NamedTuple):
@@ -86,20 +74,14 @@ class _Settings(NamedTuple):
 
 
 class _Shares(State):
-    """How often each label was tried and right."""
-
     arrays: _Counts
     may_have_kernel = False
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"counts": ("", "class")})
-    per_class = "scores", "propensities"
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"counts": ("", "class")}
 
     def __init__(self, settings: _Settings, n_features: int, n_classes: int) -> None:
         self.settings, self.n_classes = settings, n_classes
         self.arrays = _Counts(np.zeros((2, n_classes)), np.zeros(n_features))
         self.scratch = self.new_scratch()
-
-    def new_scratch(self) -> _Scratch:
-        return _Scratch(*np.zeros((2, self.n_classes)))
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
         return _ALGORITHM
@@ -122,7 +104,7 @@ class _Shares(State):
 
 
 @jit_inline
-def _score(state: _Counts, X: Floats, t: int, scratch: _Scratch, _settings: _Settings) -> int:
+def _score(state: _Counts, X: Floats, t: int, scratch: Scratch, _settings: _Settings) -> int:
     off = 0.0
     for j in range(X.shape[1]):
         off += X[t, j] - X[t, j]  # features are ignored, but must be finite
@@ -132,24 +114,17 @@ def _score(state: _Counts, X: Floats, t: int, scratch: _Scratch, _settings: _Set
 
 
 @jit_inline
-def _choose(scratch: _Scratch, draw: Draw, settings: _Settings) -> tuple[int, bool]:
-    u = settings.exploration
-    number = uniform(draw) if u > 0.0 else 1.0
-    if number < u:
-        return uniform_label(number / u, scratch.scores.shape[0]), True
-    return highest(scratch.scores), False
+def _choose(scratch: Scratch, draw: Draw, settings: _Settings) -> tuple[int, bool]:
+    return mostly_highest(scratch.scores, draw, settings)
 
 
 @jit_inline
-def _probabilities(scratch: _Scratch, settings: _Settings) -> None:
-    n_classes, u = scratch.scores.shape[0], settings.exploration
-    for i in range(n_classes):
-        scratch.propensities[i] = u / n_classes
-    scratch.propensities[highest(scratch.scores)] = u / n_classes + (1.0 - u)
+def _probabilities(scratch: Scratch, settings: _Settings) -> None:
+    write_chances(scratch.scores, settings, scratch.propensities)
 
 
 @jit_inline
-def _update(state: _Counts, _X: Floats, _t: int, _scratch: _Scratch, answer: Answer, _settings: _Settings) -> bool:
+def _update(state: _Counts, _X: Floats, _t: int, _scratch: Scratch, answer: Answer, _settings: _Settings) -> bool:
     state.counts[0, answer.label] += 1.0
     state.counts[1, answer.label] += answer.correct
     return True

@@ -26,16 +26,12 @@ class MulticlassPerceptron(Learner):
     ----------
     kernel : None, Kernel or callable
         None for the linear space.
-    classes, seed
-        As for every `Learner`; nothing is drawn.
 
     Notes
     -----
-    Guarantee:
-    At most ⌊2(R/γ)²⌋ mistakes, always, on examples that are weakly separable with margin γ within radius R (Theorem
-    10). With late feedback it bounds the updates: late feedback leads to an update only if the class that is highest by
-    then is wrong. It holds with known rounds (`learn_from`), whose updates count in it; and with `among` and added
-    classes, as long as the right label of every round is already a class, and allowed.
+    Guarantee: At most ⌊2(R/γ)²⌋ mistakes, always, on examples that are weakly separable with margin γ within radius R
+    (Theorem 10). With late feedback it bounds the updates: late feedback leads to an update only if the class that is
+    highest by then is wrong.
 
     Examples
     --------
@@ -65,7 +61,6 @@ class MulticlassPerceptron(Learner):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield the linear one and one with a kernel."""
         yield cls()
         yield cls(Multinomial(3, normalize=True))
 

@@ -3,14 +3,13 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from onebit.bounds import BOUNDS, Claim, is_safe_reach
-from onebit.engine.jit import jit, jit_inline
-from onebit.engine.lengths import to_unit, unit_of
+from onebit.engine.jit import jit_inline
+from onebit.engine.lengths import row_lengths, unit_of
 from onebit.engine.loop import FULL, READY, UNSCORED, Algorithm
 from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.engine.state import State, check_stored, unlocked
@@ -33,17 +32,12 @@ class NearestNeighbor(Learner):
     radius : float
         The largest distance at which a label is repeated; greater than 0. Any radius below √2·γ is safe on data with
         weak margin γ (the paper has γ).
-    classes, seed
-        As for every `Learner`.
 
     Notes
     -----
-    Guarantee:
-    With radius γ on examples that are weakly separable with margin γ within radius R of the origin: at most
+    Guarantee: With radius γ on examples that are weakly separable with margin γ within radius R of the origin: at most
     (K−1)(2R/γ+1)^d expected mistakes, if every answer comes before the next guess, and at most (2R/γ+1)^d remembered
-    examples, always (Theorem 21). Both hold with known rounds (`learn_from`), of which right ones are remembered; the
-    first with `among` and added classes, for the final K, as long as the right label of every round is already a class,
-    and allowed.
+    examples, always (Theorem 21).
 
     Attributes
     ----------
@@ -73,12 +67,10 @@ class NearestNeighbor(Learner):
         return BOUNDS["21-memory"].claim(**numbers), BOUNDS["21-reach"].claim(n_classes=n_classes, **numbers)
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
-        """Return the cost of comparing every round with every earlier one: at worst all are stored."""
         return rounds * rounds / 2.0 * n_features
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield a small and a large radius."""
         yield cls(radius=0.05)
         yield cls(radius=0.6)
 
@@ -97,111 +89,82 @@ class NearestNeighbor(Learner):
         return self.classes_[self.learned()["labels"].astype(np.int64)]
 
 
-class Neighbors(NamedTuple):
-    """The stored examples; rows from `size` on are spare capacity."""
-
-    points: Floats
+class _Neighbors(NamedTuple):
+    points: Floats  # rows from `size` on are spare capacity
     labels: Integers
-    size: Integers
-    """How many there are; one entry."""
+    size: Integers  # how many there are; one entry
 
 
-class NeighborScratch(NamedTuple):
-    """What is known about one round."""
-
-    scores: Floats
-    """Empty: the algorithm has no scores."""
-    near: Integers
-    """The label of the nearest stored example, −1 if none is within the radius; one entry."""
+class _Scratch(NamedTuple):
+    scores: Floats  # empty: the algorithm has no scores
+    near: Integers  # the label of the nearest stored example, −1 if none is within the radius; one entry
     propensities: Floats
 
 
-class NeighborSettings(NamedTuple):
-    """The numbers that the compiled functions need."""
-
-    scale: float
-    """Factor of differences: 1, unless the square of the radius would overflow or underflow."""
-    radius_squared: float
-    """The squared radius on that scale."""
+class _Settings(NamedTuple):
+    scale: float  # factor of differences: 1, unless the square of the radius would overflow or underflow
+    radius_squared: float  # on that scale
 
 
 class _Remembered(State):
-    """Examples with their labels; the store doubles when it is full."""
-
-    arrays: Neighbors
+    arrays: _Neighbors
     may_have_kernel = False
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-        {"points": ("example", ""), "labels": ("example",)}
-    )
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"points": ("example", ""), "labels": ("example",)}
 
     def __init__(self, radius: float, n_features: int, n_classes: int) -> None:
         scale = 1.0 / max(unit_of(radius), 2.0**-1000)  # the reciprocal of the smallest unit overflows
-        self.settings, self.n_classes = NeighborSettings(scale, (scale * radius) ** 2), n_classes
+        self.settings, self.n_classes = _Settings(scale, (scale * radius) ** 2), n_classes
         points, labels = np.zeros((_FIRST_CAPACITY, n_features)), np.zeros(_FIRST_CAPACITY, dtype=np.int64)
-        self.arrays = Neighbors(points, labels, np.zeros(1, dtype=np.int64))
+        self.arrays = _Neighbors(points, labels, np.zeros(1, dtype=np.int64))
         self.scratch = self.new_scratch()
 
-    def new_scratch(self) -> NeighborScratch:
-        """Return empty scratch arrays."""
-        return NeighborScratch(np.empty(0), np.empty(1, dtype=np.int64), np.empty(self.n_classes))
+    def new_scratch(self) -> _Scratch:
+        return _Scratch(np.empty(0), np.empty(1, dtype=np.int64), np.empty(self.n_classes))
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return Algorithm 4; rows are already dense."""
         return _ALGORITHM
 
-    def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> NeighborScratch:
+    def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> _Scratch:
         """Return scratch with the nearest example among those with an allowed label."""
         now, (compiled, _, scratch, settings) = self.arrays, self._make_ready(prepared)
         kept = np.flatnonzero(np.isin(now.labels[: now.size[0]], among))
         with_room = np.append(kept, 0)
         places = np.searchsorted(among, now.labels[with_room])
-        some = Neighbors(now.points[with_room], places, np.array([len(kept)]))
+        some = _Neighbors(now.points[with_room], places, np.array([len(kept)]))
         why = compiled.guess(tuple(some), unlocked(prepared), scratch, 0, 0, settings)[0]
         if why != READY:
             self._settle(why, prepared, 0, row)
-        return NeighborScratch(self.scratch.scores, self.scratch.near.copy(), np.empty(len(among)))
+        return _Scratch(self.scratch.scores, self.scratch.near.copy(), np.empty(len(among)))
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Store a right round, as if its label had been drawn, unless a stored example is within the radius."""
+        # As if its label had been drawn.
         return self.learn_as_played(row, label, True, correct, truth)
 
     def make_room(self, rows: Rows, t: int) -> None:
-        """Double the capacity."""
         self.arrays = self.enlarged({"example": 2 * len(self.arrays.labels)})
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return minus the distance to each class's nearest example; −∞ for a class without one."""
-        out = np.full((rows.shape[0], self.n_classes), -np.inf)
-        _nearness(self.arrays, unlocked(dense(rows)), np.empty(rows.shape[1]), out)
+        # Minus the distance to each class's nearest example; −∞ for a class without one.
+        ready, out = dense(rows), np.full((rows.shape[0], self.n_classes), -np.inf)
+        for point, label in zip(self.arrays.points, self.arrays.labels[: self.arrays.size[0]], strict=False):
+            out[:, label] = np.maximum(out[:, label], -row_lengths(ready - point))
         return out
 
     def filled(self) -> dict[str, int]:
-        """Return how many examples are remembered."""
         return {"example": int(self.arrays.size[0])}
 
-    def check_arrays(self, arrays: Neighbors) -> None:
-        """Raise unless all remembered labels are classes."""
+    def check_arrays(self, arrays: _Neighbors) -> None:
         check_stored(arrays.size[0], len(arrays.labels))
         if arrays.labels.max(initial=0) >= self.n_classes:
             raise ValueError(f"a remembered label is beyond the {self.n_classes} classes")
 
     def learned(self) -> dict[str, Floats]:
-        """Return the remembered examples and the positions of their labels among the classes."""
         size = self.arrays.size[0]
         return {"support": self.arrays.points[:size].copy(), "labels": self.arrays.labels[:size].astype(float)}
 
 
 @jit_inline
-def _square_distance(points: Floats, s: int, rows: Floats, t: int, scale: float) -> float:
-    total = 0.0
-    for j in range(rows.shape[1]):
-        difference = (rows[t, j] - points[s, j]) * scale
-        total += difference * difference
-    return total
-
-
-@jit_inline
-def _score(state: Neighbors, X: Floats, t: int, scratch: NeighborScratch, settings: NeighborSettings) -> int:
+def _score(state: _Neighbors, X: Floats, t: int, scratch: _Scratch, settings: _Settings) -> int:
     size, best, total = state.size[0], math.inf, 0.0
     if size == state.labels.shape[0]:
         return FULL
@@ -212,7 +175,10 @@ def _score(state: Neighbors, X: Floats, t: int, scratch: NeighborScratch, settin
         return UNSCORED
     scratch.near[0] = -1
     for s in range(size):
-        distance = _square_distance(state.points, s, X, t, settings.scale)
+        distance = 0.0
+        for j in range(X.shape[1]):
+            difference = (X[t, j] - state.points[s, j]) * settings.scale
+            distance += difference * difference
         # Strictly nearer: of equals the first stored one wins.
         if distance <= settings.radius_squared and distance < best:
             scratch.near[0], best = state.labels[s], distance
@@ -220,14 +186,14 @@ def _score(state: Neighbors, X: Floats, t: int, scratch: NeighborScratch, settin
 
 
 @jit_inline
-def _choose(scratch: NeighborScratch, draw: Draw, _settings: NeighborSettings) -> tuple[int, bool]:
+def _choose(scratch: _Scratch, draw: Draw, _settings: _Settings) -> tuple[int, bool]:
     if scratch.near[0] >= 0:
         return scratch.near[0], False
     return uniform_label(uniform(draw), scratch.propensities.shape[0]), True
 
 
 @jit_inline
-def _probabilities(scratch: NeighborScratch, _settings: NeighborSettings) -> None:
+def _probabilities(scratch: _Scratch, _settings: _Settings) -> None:
     n_classes, near = scratch.propensities.shape[0], scratch.near[0]
     for i in range(n_classes):
         scratch.propensities[i] = 1.0 / n_classes if near < 0 else 0.0
@@ -236,9 +202,7 @@ def _probabilities(scratch: NeighborScratch, _settings: NeighborSettings) -> Non
 
 
 @jit_inline
-def _update(
-    state: Neighbors, X: Floats, t: int, scratch: NeighborScratch, answer: Answer, _settings: NeighborSettings
-) -> bool:
+def _update(state: _Neighbors, X: Floats, t: int, scratch: _Scratch, answer: Answer, _settings: _Settings) -> bool:
     # Late feedback: an example within the radius of one stored since then would break the packing of Theorem 21.
     if not (answer.explored and answer.correct) or scratch.near[0] >= 0:
         return False
@@ -251,14 +215,3 @@ def _update(
 
 
 _ALGORITHM = Algorithm(_score, _choose, _probabilities, _update)
-
-
-@jit
-def _nearness(state: Neighbors, rows: Floats, differences: Floats, out: Floats) -> None:
-    for t in range(rows.shape[0]):
-        for s in range(state.size[0]):
-            label = state.labels[s]
-            for j in range(rows.shape[1]):
-                differences[j] = rows[t, j] - state.points[s, j]
-            unit, square = to_unit(differences, rows.shape[1])
-            out[t, label] = max(out[t, label], -math.sqrt(square) * unit)

@@ -7,7 +7,6 @@ from typing import Self
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import State
 from onebit.game import Answer
 from onebit.inputs import Floats, check_number
 from onebit.learners.exploring import n_allowed
@@ -21,13 +20,8 @@ class PNewtron(SecondOrderLearner):
     With p the softmax of α·Wx and q = (1 − exploration)·p + exploration/K the propensities, a right guess y gives the
     gradient G = (1 − p_y)/q_y · (1/K − e_y) ⊗ x with κ = q_y, a wrong one G = p_y/q_y · (e_y − 1/K) ⊗ x with κ = 1. On
     average G is (p − e) ⊗ x with e for the right label: the gradient of the logistic loss of α·Wx, divided by α. The
-    weights minimise the sum of G·(W − Wₜ) + ½κβ(G·(W − Wₜ))² over all rounds and ‖W‖²/(2D), within the ball ‖W‖ ≤ D:
-    where the free minimum lies outside, they are its nearest point in the norm of the matrix, found by one equation in
-    one unknown. Sparse rows are made dense one by one.
-
-    With ‖W‖²/(2D) a first gradient of length 1 leads just to the ball's edge. α, β and D are the published ones by
-    default; the default of `exploration` was chosen here, and so was the diagonal form: the same formulas, with the
-    diagonal of the matrix for it.
+    weights minimise the sum of G·(W − Wₜ) + ½κβ(G·(W − Wₜ))² over all rounds and ‖W‖²/(2D), within the ball ‖W‖ ≤ D.
+    α, β and D are the published ones by default; the default of `exploration` was chosen here.
 
     Parameters
     ----------
@@ -40,25 +34,13 @@ class PNewtron(SecondOrderLearner):
     radius : float
         D: the largest norm of the weights, all classes together; from 1e-15 to 1e15.
     diagonal : bool
-        Whether only the diagonal of the matrix is kept. Then a round takes O(Kd); the whole matrix takes O((Kd)²), and
-        is refused if it does not fit in memory.
-    classes, seed
-        As for every `Learner`.
+        Whether only the diagonal of the matrix is kept, in the same formulas: O(Kd) for a round instead of O((Kd)²).
 
     Notes
     -----
-    Guarantee:
-    None for these settings (the P is for practical). Newtron, the same with the whole matrix and with a β and an
-    exploration that its theorem chooses, has a logistic loss beyond that of the best weights in the ball of O(log T) if
-    α is a constant, O(√T) if it grows as log T, and at most O(T^⅔), on examples of bounded length. Added classes had no
-    weights in earlier rounds; with `among` a round is played as if there were no other labels. Known rounds
-    (`learn_from`) give unbiased gradients if the propensities are those that the labels were tried with. A late answer
-    gives the gradient at the time of the guess.
-
-    Attributes
-    ----------
-    weights_ : array of shape (K, n_features)
-        What each class has learned.
+    Guarantee: None for these settings (the P is for practical). Newtron, the same with the whole matrix and with a β
+    and an exploration that its theorem chooses, has a logistic loss beyond that of the best weights in the ball of
+    O(log T) if α is a constant, O(√T) if it grows as log T, and at most O(T^⅔), on examples of bounded length.
 
     Examples
     --------
@@ -80,7 +62,7 @@ class PNewtron(SecondOrderLearner):
     _: KW_ONLY
     diagonal: bool = False
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> SecondOrderState:
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         sharpness = check_number("sharpness", self.sharpness, above=0.0, at_most=1e6)
         curvature = check_number("curvature", self.curvature, above=1e-31, at_most=1e30)
@@ -90,7 +72,6 @@ class PNewtron(SecondOrderLearner):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield both forms."""
         yield cls()
         yield cls(exploration=0.2, diagonal=True)
 

@@ -5,15 +5,8 @@ from dataclasses import dataclass
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
-from onebit.engine.state import State
 from onebit.inputs import check_choice, check_number
-from onebit.learners.regression import (
-    RegressionLearner,
-    RegressionState,
-    Scratch,
-    Settings,
-    clipped,
-)
+from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings, clipped
 
 
 @dataclass(eq=False, repr=False)
@@ -23,9 +16,8 @@ class RegCB(RegressionLearner):
     Class i regresses its cost, 1 for wrong and 0 for right, on the rounds in which it was guessed. A regression is
     plausible if its penalised squared error exceeds the least by at most β = `mellowness`·log(Kt), after t − 1 answers.
     "optimistic" guesses the label whose lowest plausible cost is lowest, uniformly among equals; "elimination" guesses
-    uniformly among the labels that may be best: whose lowest plausible cost is at most the lowest highest one. That
-    "right" proves the other labels wrong is not used, as in the paper. There is no intercept: rows need a column of
-    ones, or no regression can predict that a label is wrong nearly everywhere.
+    uniformly among the labels that may be best: whose lowest plausible cost is at most the lowest highest one. There is
+    no intercept: rows need a column of ones.
 
     Parameters
     ----------
@@ -33,12 +25,8 @@ class RegCB(RegressionLearner):
         The more, the more it explores; 0 or more, up to 1e100.
     variant : "optimistic" or "elimination"
         How a label is chosen.
-    diagonal : bool
-        Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
-    regularization : float
-        λ in Aᵢ = λI + Σxxᵀ; greater than 0.
-    classes, seed
-        As for every `Learner`.
+    diagonal, regularization
+        As for `LinUCB`.
 
     Notes
     -----
@@ -46,12 +34,10 @@ class RegCB(RegressionLearner):
     (v − w)ᵀA(v − w), so the plausible v are an ellipsoid, on which v·x has the largest value w·x + √(β·xᵀA⁻¹x) and the
     smallest w·x − √(β·xᵀA⁻¹x); both are cut off at 0 and 1.
 
-    Guarantee:
-    If the cost of each label is, on average, a linear function of x with values in [0, 1], and rows are drawn
-    independently, then with β of order K·d·log(T/δ) the optimistic form makes Õ(√T) times a coefficient of disagreement
-    more mistakes in T rounds than the best labels would, with probability 1 − δ (Foster et al.). The default explores
-    far less. The diagonal form has no guarantee. An added class starts without rounds, and the guarantee holds from
-    there on; `among` and known rounds (`learn_from`, which count as answers) leave it as it is.
+    Guarantee: If the cost of each label is, on average, a linear function of x with values in [0, 1], and rows are
+    drawn independently, then with β of order K·d·log(T/δ) the optimistic form makes Õ(√T) times a coefficient of
+    disagreement more mistakes in T rounds than the best labels would, with probability 1 − δ (Foster et al.). The
+    default explores far less. The diagonal form has no guarantee.
 
     Examples
     --------
@@ -71,7 +57,7 @@ class RegCB(RegressionLearner):
     diagonal: bool = False
     regularization: float = 1.0
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> RegressionState:
         mellowness = check_number("mellowness", self.mellowness, at_least=0.0, at_most=MOST)
         variant = check_choice("variant", self.variant, ("optimistic", "elimination"))
         # Minus the costs, so that higher scores are better.

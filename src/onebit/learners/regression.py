@@ -16,7 +16,6 @@ propensity of each label from predictions and their widths.
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -39,81 +38,59 @@ _SLACK = 1e-6  # tolerance for rounding in a bound
 _NOISE = 1e-14  # a pivot this small beside what it was before the elimination is rounding
 
 
-class Regressions(NamedTuple):
+class _Regressions(NamedTuple):
     """The state of K regressions on d features; `grams` and `inverses` end in an axis of 1 in all but the full form."""
 
-    weights: Floats
-    """wᵢ (K × d)."""
-    grams: Floats
-    """Aᵢ, or its diagonal, or the summed squares of the gradients (K × d × d, or K × d × 1)."""
-    inverses: Floats
-    """Aᵢ⁻¹ (as `grams`)."""
-    responses: Floats
-    """bᵢ (K × d)."""
-    steps: Integers
-    """Steps of each class since it was factorised."""
-    answers: Integers
-    """The number of answers so far; one entry."""
+    weights: Floats  # wᵢ (K × d)
+    grams: Floats  # Aᵢ, or its diagonal, or the summed squares of the gradients (K × d × d, or K × d × 1)
+    inverses: Floats  # Aᵢ⁻¹ (as `grams`)
+    responses: Floats  # bᵢ (K × d)
+    steps: Integers  # steps of each class since it was factorised
+    answers: Integers  # the number of answers so far; one entry
 
 
 class Scratch(NamedTuple):
     """What is known about one round."""
 
-    scores: Floats
-    """The prediction of each class's regression; higher is better."""
-    projected: Floats
-    """The same, projected to [low, high]."""
-    widths: Floats
-    """√(xᵀAᵢ⁻¹x); 0 where it is not needed."""
-    square: Floats
-    """‖x‖², the only entry."""
-    answers: Integers
-    """The number of answers so far; one entry."""
-    image: Floats
-    """Work space: one number per feature."""
-    below: Floats
-    """Work space: one number per class."""
+    scores: Floats  # the prediction of each class's regression; higher is better
+    projected: Floats  # the same, projected to [low, high]
+    widths: Floats  # √(xᵀAᵢ⁻¹x); 0 where it is not needed
+    square: Floats  # ‖x‖², the only entry
+    answers: Integers  # the number of answers so far; one entry
+    image: Floats  # work space: one number per feature
+    below: Floats  # work space: one number per class
     propensities: Floats
 
 
 class Settings(NamedTuple):
     """The numbers that the compiled functions need."""
 
-    own: Any
-    """A tuple: what the learner's way to explore needs."""
+    own: Any  # A tuple: what the learner's way to explore needs
     kind: int
-    regularization: float
-    """λ."""
-    right: float
-    """The target of a right guess."""
+    regularization: float  # λ
+    right: float  # the target of a right guess
     wrong: float
-    low: float
-    """Predictions are projected to [low, high]."""
+    low: float  # predictions are projected to [low, high]
     high: float
-    learning_rate: float
-    """Of the logistic form."""
+    learning_rate: float  # of the logistic form
     drops_products: bool
     """Whether the diagonal form drops products of different features altogether, as Confidit's does."""
-    has_widths: bool
-    """Whether `score` computes widths, its most expensive part in the full form."""
-    most_square: float
-    """The largest ‖x‖² that is accepted."""
-    full_information: bool
-    """Whether the feedback is the label: then every class learns from every round."""
+    has_widths: bool  # whether `score` computes widths, its most expensive part in the full form
+    most_square: float  # the largest ‖x‖² that is accepted
+    full_information: bool  # whether the feedback is the label: then every class learns from every round
 
 
 class RegressionLearner(Learner):
     """Regresses right or wrong on the features, for each class on the rounds whose answers concern it."""
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
-        """Return the cost of a matrix for every class, 0 for the diagonal."""
         is_full = not getattr(self, "diagonal", True) and getattr(self, "scores", "ridge") == "ridge"
         return float(rounds) * n_classes * n_features**2 if is_full else 0.0
 
 
 @jit_inline
 def _mostly_highest(scratch: Scratch, settings: Settings) -> None:
-    write_chances(scratch.scores, settings.own[0], scratch.propensities)
+    write_chances(scratch.scores, settings.own, scratch.propensities)
 
 
 class RegressionState(State):
@@ -123,14 +100,14 @@ class RegressionState(State):
     The settings `diagonal`, `regularization`, `scores` and `learning_rate` are checked here, if the learner has them.
     """
 
-    arrays: Regressions
+    arrays: _Regressions
     settings: Settings
     may_have_kernel = False
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-        dict.fromkeys(("weights", "responses"), ("class", ""))
-        | dict.fromkeys(("grams", "inverses"), ("class", "", ""))
-        | {"steps": ("class",)}
-    )
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **dict.fromkeys(("weights", "responses"), ("class", "")),
+        **dict.fromkeys(("grams", "inverses"), ("class", "", "")),
+        "steps": ("class",),
+    }
     per_class: ClassVar[tuple[str, ...]] = "scores", "projected", "widths", "propensities"
 
     write_propensities: ClassVar[Callable[..., None]] = staticmethod(_mostly_highest)
@@ -169,7 +146,7 @@ class RegressionState(State):
         except MemoryError as error:
             raise ValueError(f"diagonal must be True for {n_features} features: {error}") from error
         steps, answers = np.zeros(n_classes, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        self.arrays = Regressions(np.zeros(rows), np.zeros(squares), np.zeros(squares), np.zeros(rows), steps, answers)
+        self.arrays = _Regressions(np.zeros(rows), np.zeros(squares), np.zeros(squares), np.zeros(rows), steps, answers)
         for label in range(n_classes):
             self._start(label)
         self.scratch = self.new_scratch()
@@ -189,14 +166,12 @@ class RegressionState(State):
         self._start(self.n_classes - 1)
 
     def new_scratch(self) -> Scratch:
-        """Return empty scratch arrays."""
         n, n_features = self.arrays.weights.shape
         scores, projected, widths, below, propensities = np.empty((5, n))
         square, answers, image = np.empty(1), np.empty(1, np.int64), np.empty(n_features)
         return Scratch(scores, projected, widths, square, answers, image, below, propensities)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the algorithm of the class's way to explore; rows are already dense."""
         kind = type(self)
         return _algorithm(kind.write_propensities, kind.draw, self.settings.full_information)
 
@@ -206,8 +181,7 @@ class RegressionState(State):
             return False  # it learns from labels, and this one is unknown
         return self.learn_as_played(row, label, False, correct, truth)
 
-    def check_arrays(self, arrays: Regressions) -> None:
-        """Raise unless every A is at least its start."""
+    def check_arrays(self, arrays: _Regressions) -> None:
         check_finite(arrays.weights, arrays.grams, arrays.inverses, arrays.responses)
         is_full = self.settings.kind == _FULL
         diagonals = np.diagonal(arrays.grams, axis1=1, axis2=2) if is_full else arrays.grams
@@ -215,13 +189,11 @@ class RegressionState(State):
             raise ValueError("a regression's matrix is less than at the start")
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return the prediction of each class's regression."""
         with np.errstate(over="ignore", invalid="ignore"):
             scores: Floats = dense(rows) @ self.arrays.weights.T
         return scores
 
     def learned(self) -> dict[str, Floats]:
-        """Return the weights, A⁻¹ (or its diagonal; or the summed squares of gradients), and the number of answers."""
         is_logistic = self.settings.kind == _LOGISTIC
         squares = self.arrays.grams if is_logistic else self.arrays.inverses
         shown = squares if self.settings.kind == _FULL else squares[:, :, 0]
@@ -234,7 +206,7 @@ class RegressionState(State):
 
 
 @jit_internal
-def _score(state: Regressions, X: Floats, t: int, scratch: Scratch, settings: Settings) -> int:
+def _score(state: _Regressions, X: Floats, t: int, scratch: Scratch, settings: Settings) -> int:
     x, square = X[t], 0.0
     for j in range(x.shape[0]):
         square += x[j] * x[j]
@@ -251,7 +223,7 @@ def _score(state: Regressions, X: Floats, t: int, scratch: Scratch, settings: Se
 
 
 @jit_inline
-def _update(state: Regressions, X: Floats, t: int, scratch: Scratch, answer: Answer, settings: Settings) -> bool:
+def _update(state: _Regressions, X: Floats, t: int, scratch: Scratch, answer: Answer, settings: Settings) -> bool:
     state.answers[0] += 1
     if settings.full_information:
         for i in range(scratch.scores.shape[0]):
@@ -262,7 +234,7 @@ def _update(state: Regressions, X: Floats, t: int, scratch: Scratch, answer: Ans
 
 
 @jit_inline
-def drawn_label(propensities: Floats, number: float) -> int:
+def _drawn_label(propensities: Floats, number: float) -> int:
     """Draw a label by its propensity from a uniform number in [0, 1)."""
     total, last = 0.0, 0
     for i in range(propensities.shape[0]):
@@ -283,7 +255,7 @@ def _algorithm(write_propensities: Any, draw_label: Any, full_information: bool)
 
     def draw_by_propensity(scratch: Scratch, draw: Draw, settings: Settings) -> int:
         write(scratch, settings)
-        return drawn_label(scratch.propensities, uniform(draw))
+        return _drawn_label(scratch.propensities, uniform(draw))
 
     chosen = jit_inline(draw_by_propensity) if draw_label is None else draw_label
 
@@ -321,7 +293,7 @@ def clipped(score: float) -> float:
 
 @jit_inline
 def _squared_width(
-    state: Regressions, label: int, x: Floats, square: float, image: Floats, settings: Settings
+    state: _Regressions, label: int, x: Floats, square: float, image: Floats, settings: Settings
 ) -> float:
     """Return xᵀA⁻¹x and write A⁻¹x to `image`; `square` is ‖x‖²."""
     inverses = state.inverses
@@ -355,7 +327,7 @@ def _product(x: Floats, other: Floats) -> float:
 
 @jit_internal
 def _absorb(
-    state: Regressions, label: int, x: Floats, square: float, correct: bool, image: Floats, settings: Settings
+    state: _Regressions, label: int, x: Floats, square: float, correct: bool, image: Floats, settings: Settings
 ) -> None:
     """Update a class's regression with one round."""
     if square == 0.0:
@@ -389,7 +361,7 @@ def _absorb(
 
 
 @jit_inline
-def _logistic_step(state: Regressions, label: int, x: Floats, score: float, target: float, settings: Settings) -> None:
+def _logistic_step(state: _Regressions, label: int, x: Floats, score: float, target: float, settings: Settings) -> None:
     power = math.exp(-abs(score))  # never overflows
     chance = 1.0 / (1.0 + power) if score >= 0.0 else power / (1.0 + power)
     for j in range(x.shape[0]):
@@ -399,14 +371,14 @@ def _logistic_step(state: Regressions, label: int, x: Floats, score: float, targ
 
 
 @jit_inline
-def _add_squares(state: Regressions, label: int, x: Floats) -> None:
+def _add_squares(state: _Regressions, label: int, x: Floats) -> None:
     for j in range(x.shape[0]):
         state.grams[label, j, 0] += x[j] * x[j]
         state.inverses[label, j, 0] = 1.0 / state.grams[label, j, 0]
 
 
 @jit_inline
-def _separate_step(state: Regressions, label: int, x: Floats, target: float, back: float, image: Floats) -> None:
+def _separate_step(state: _Regressions, label: int, x: Floats, target: float, back: float, image: Floats) -> None:
     """Set w to A_new⁻¹(A_old·w′ + target·x) with diagonal matrices; w′ is w projected."""
     for j in range(x.shape[0]):
         response = state.grams[label, j, 0] * (state.weights[label, j] + back * image[j]) + target * x[j]
@@ -415,7 +387,7 @@ def _separate_step(state: Regressions, label: int, x: Floats, target: float, bac
 
 
 @jit_inline
-def _add_products(state: Regressions, label: int, x: Floats, width: float, image: Floats) -> None:
+def _add_products(state: _Regressions, label: int, x: Floats, width: float, image: Floats) -> None:
     """Add xxᵀ to A, and take Sherman and Morrison's step with its inverse."""
     shrinkage = 1.0 / math.sqrt(1.0 + width)
     for j in range(x.shape[0]):
@@ -427,22 +399,19 @@ def _add_products(state: Regressions, label: int, x: Floats, width: float, image
 
 
 @jit_internal
-def _factorise(state: Regressions, label: int, scratch: Floats, regularization: float) -> None:
+def _factorise(state: _Regressions, label: int, scratch: Floats, regularization: float) -> None:
     """Recompute a class's A⁻¹ and A⁻¹b."""
     noise = _NOISE
     # No eigenvalue of A⁻¹ is above 1/λ: where one seems to be, it comes from a pivot of mere rounding.
     while not _invert(state, label, scratch, regularization, noise) and noise < 1.0:
         noise *= 100.0
     for i in range(scratch.shape[0]):
-        total = 0.0
-        for j in range(scratch.shape[0]):
-            total += state.inverses[label, i, j] * state.responses[label, j]
-        state.weights[label, i] = total
+        state.weights[label, i] = _product(state.inverses[label, i], state.responses[label])
     state.steps[label] = 0
 
 
 @jit_internal
-def _invert(state: Regressions, label: int, scratch: Floats, least_pivot: float, noise: float) -> bool:
+def _invert(state: _Regressions, label: int, scratch: Floats, least_pivot: float, noise: float) -> bool:
     """Compute A = UᵀU, V = U⁻¹ and A⁻¹ = VVᵀ in place; return whether the result is plausible."""
     d, gram, out = scratch.shape[0], state.grams, state.inverses
     for i in range(d):

@@ -12,7 +12,7 @@ when a step was so steep that digits were lost.
 With a ball, the full form stores H = (A + λ₀I)⁻¹ for a λ₀ near the λ of the weights, and c = Hθ. The weights solve
 (I + δH)w = c with δ = λ − λ₀. Each step of the iteration w ← c − δHw, with the δ for which the new w has the ball's
 radius, makes the error smaller by about |δ|/(floor + λ₀), of which no more than a tenth is allowed: beyond it, A's
-eigenvectors are found, λ with them (see `multiplier`), and λ₀ becomes that λ. That δ is the smaller root of
+eigenvectors are found, λ with them (see `_multiplier`), and λ₀ becomes that λ. That δ is the smaller root of
 ‖c‖² − 2δ·cᵀHw + δ²‖Hw‖² = D². As λ changes by about its t-th part in round t, this happens ever more seldom.
 """
 
@@ -35,10 +35,8 @@ from onebit.machine_memory import check_memory
 
 LAMBDA, SHIFT, MARGINS = range(3)
 """In `tallies`: the λ of the weights, the λ₀ of the stored inverse, and a sum for the learner's own use."""
-RENEW_EVERY = 1000
-"""Steps after which the inverse is computed anew; or the number of weights, if larger."""
-STALE = 1 << 40
-"""More steps than any inverse is used for."""
+_RENEW_EVERY = 1000  # steps after which the inverse is computed anew; or the number of weights, if larger
+_STALE = 1 << 40  # more steps than any inverse is used for
 _TOLERANCE = 1e-12  # how far, relatively, the length of the weights may be from the radius
 _MOST_NEWTON_STEPS = 100
 _STEEP = 1e8  # a step with a larger zᵀA⁻¹z costs more than half of the digits
@@ -52,12 +50,10 @@ _COPIES = 6  # A and its inverse, both again in a bookmark, and the work space o
 class Settings(NamedTuple):
     """The numbers that the compiled functions need."""
 
-    own: Any
-    """Those of the learner's functions."""
+    own: Any  # those of the learner's functions
     floor: float
     radius: float
-    least_chance: float
-    """The smallest propensity of a label, times the number of classes."""
+    least_chance: float  # the smallest propensity of a label, times the number of classes
 
 
 class Scratch(NamedTuple):
@@ -66,47 +62,36 @@ class Scratch(NamedTuple):
     scores: Floats
     current: Floats
     propensities: Floats
-    shares: Floats
-    """v: each class's share in the step's direction."""
-    solved: Floats
-    """A⁻¹z; empty in the diagonal form."""
+    shares: Floats  # v: each class's share in the step's direction
+    solved: Floats  # A⁻¹z; empty in the diagonal form
 
 
-class Diagonal(NamedTuple):
+class _Diagonal(NamedTuple):
     """What the diagonal form learns; class i's feature j is entry i·d + j."""
 
     weights: Floats
-    target: Floats
-    """θ: without a ball the weights are A⁻¹θ."""
-    matrix: Floats
-    """The diagonal of A."""
+    target: Floats  # θ: without a ball the weights are A⁻¹θ
+    matrix: Floats  # the diagonal of A
     tallies: Floats
-    worn: Integers
-    """Always 0: a diagonal needs no inverse."""
+    worn: Integers  # always 0: a diagonal needs no inverse
 
 
-class Full(NamedTuple):
+class _Full(NamedTuple):
     """What the full form learns; class i's feature j is entry i·d + j."""
 
     weights: Floats
-    target: Floats
-    """θ."""
-    center: Floats
-    """The inverse times θ: the weights, where there is no ball."""
-    matrix: Floats
-    """A."""
-    inverse: Floats
-    """(A + λ₀I)⁻¹; λ₀ is 0 where there is no ball."""
+    target: Floats  # θ
+    center: Floats  # the inverse times θ: the weights, where there is no ball
+    matrix: Floats  # A
+    inverse: Floats  # (A + λ₀I)⁻¹; λ₀ is 0 where there is no ball
     tallies: Floats
-    worn: Integers
-    """Steps since the inverse was computed."""
+    worn: Integers  # steps since the inverse was computed
 
 
 class SecondOrderLearner(Learner):
     """A learner with one matrix over all classes, or its diagonal."""
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
-        """Return the cost of one matrix over all classes, 0 for the diagonal."""
         return 0.0 if getattr(self, "diagonal", True) else float(rounds) * (n_classes * n_features) ** 2
 
 
@@ -140,12 +125,12 @@ class SecondOrderState(State):
         self.arrays = self._blank(self.n_classes)
         self.scratch = self.new_scratch()
 
-    def _blank(self, n_classes: int) -> Diagonal | Full:
+    def _blank(self, n_classes: int) -> _Diagonal | _Full:
         """Return initial arrays; raises ValueError if they do not fit in memory."""
         n, floor = self.n_features * n_classes, self.settings.floor
         tallies, worn = np.zeros(3), np.zeros(1, dtype=np.int64)
         if self.is_diagonal:
-            return Diagonal(np.zeros(n), np.zeros(n), np.full(n, floor), tallies, worn)
+            return _Diagonal(np.zeros(n), np.zeros(n), np.full(n, floor), tallies, worn)
         try:
             check_memory(_COPIES * 8 * n * n)
         except MemoryError as error:
@@ -154,16 +139,14 @@ class SecondOrderState(State):
                 f"classes: {error}. Use diagonal=True, or fewer features"
             ) from error
         weights, target, center = np.zeros((3, n))
-        return Full(weights, target, center, floor * np.eye(n), np.eye(n) / floor, tallies, worn)
+        return _Full(weights, target, center, floor * np.eye(n), np.eye(n) / floor, tallies, worn)
 
     def new_scratch(self) -> Scratch:
-        """Return empty scratch arrays."""
         scores, propensities, shares = np.empty((3, self.n_classes))
         solved = np.empty(0 if self.is_diagonal else len(self.arrays.weights))
         return Scratch(scores, scores, propensities, shares, solved)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Return the learner's algorithm; rows are already dense."""
         return _algorithm(type(self), self.is_diagonal)
 
     def add_class(self) -> None:
@@ -171,7 +154,7 @@ class SecondOrderState(State):
         blank, n = self._blank(self.n_classes + 1), len(self.arrays.weights)
         for name, array in self.arrays._asdict().items():
             getattr(blank, name)[tuple(slice(size) for size in array.shape)] = array
-        if isinstance(blank, Full):
+        if isinstance(blank, _Full):
             new = np.arange(n, len(blank.weights))
             blank.inverse[new, new] = 1.0 / (self.settings.floor + blank.tallies[SHIFT])
         self.n_classes += 1
@@ -179,13 +162,11 @@ class SecondOrderState(State):
         self.renew()
 
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
-        """Learn from the answer to one guess."""
         changed = super().update(guess, correct, truth)
         self._tidy()
         return changed
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
-        """Play a stream."""
         super().play(X, y, seed, first_round, record)
         self._tidy()
 
@@ -207,7 +188,6 @@ class SecondOrderState(State):
             self.renew()
 
     def make_room(self, rows: Rows, t: int) -> None:
-        """Compute the inverse anew: the loop stops for this."""
         self.renew_inverse()
 
     def renew_inverse(self) -> None:
@@ -219,17 +199,15 @@ class SecondOrderState(State):
         now.worn[0] = 0
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return ⟨wᵢ, x⟩ for every row and class."""
         scores: Floats = dense(rows) @ self.learned()["weights"].T
         return scores
 
     def learned(self) -> dict[str, Floats]:
-        """Return the weights, one row per class."""
         return {"weights": self.arrays.weights.reshape(self.n_classes, self.n_features).copy()}
 
     def check_arrays(self, arrays: Any) -> None:
-        """Raise if A is below its start, a sum is negative, or a diagonal is worn, which would stop the loop."""
         check_finite(*(array for array in arrays if array.dtype.kind == "f"))
+        # A worn diagonal would stop the loop for ever.
         diagonal = arrays.matrix if self.is_diagonal else arrays.matrix.diagonal()
         is_worn = self.is_diagonal and arrays.worn[0] != 0
         if is_worn or not (diagonal >= self.settings.floor).all() or not (arrays.tallies >= 0.0).all():
@@ -241,7 +219,7 @@ class SecondOrderState(State):
 
 @jit_inline
 def _renew_after(n_weights: int) -> int:
-    return max(RENEW_EVERY, n_weights)
+    return max(_RENEW_EVERY, n_weights)
 
 
 @cache
@@ -291,7 +269,7 @@ def _score(state: Any, X: Floats, t: int, scratch: Scratch, settings: Settings) 
 
 
 @jit_no_refcount
-def multiplier(values: Floats, target: Floats, radius: float, start: float) -> float:
+def _multiplier(values: Floats, target: Floats, radius: float, start: float) -> float:
     """Return the λ ≥ 0 with which w = (A + λI)⁻¹θ has the smallest ½wᵀAw − θᵀw in the ball ‖w‖ ≤ D.
 
     `values` are the eigenvalues of A, all above 0, `target` is θ in its eigenvectors, `start` the last λ, or 0. Where
@@ -322,7 +300,7 @@ def multiplier(values: Floats, target: Floats, radius: float, start: float) -> f
 
 
 @jit_inline
-def _reach_of_diagonal(state: Diagonal, X: Floats, t: int, scratch: Scratch) -> float:
+def _reach_of_diagonal(state: _Diagonal, X: Floats, t: int, scratch: Scratch) -> float:
     n, total = X.shape[1], 0.0
     for i in range(scratch.shares.shape[0]):
         if scratch.shares[i] != 0.0:
@@ -333,7 +311,7 @@ def _reach_of_diagonal(state: Diagonal, X: Floats, t: int, scratch: Scratch) -> 
 
 
 @jit_inline
-def _absorb_diagonal(state: Diagonal, X: Floats, t: int, scratch: Scratch, step: _Step, settings: Settings) -> None:
+def _absorb_diagonal(state: _Diagonal, X: Floats, t: int, scratch: Scratch, step: _Step, settings: Settings) -> None:
     weight, pull, _ = step
     n, weights, target, matrix = X.shape[1], state.weights, state.target, state.matrix
     for i in range(scratch.shares.shape[0]):
@@ -344,7 +322,7 @@ def _absorb_diagonal(state: Diagonal, X: Floats, t: int, scratch: Scratch, step:
                 target[at] -= pull * z
                 weights[at] = target[at] / matrix[at]
     if settings.radius < math.inf:
-        shift = multiplier(matrix, target, settings.radius, state.tallies[LAMBDA])
+        shift = _multiplier(matrix, target, settings.radius, state.tallies[LAMBDA])
         state.tallies[LAMBDA] = shift
         for at in range(weights.shape[0]):
             weights[at] = target[at] / (matrix[at] + shift)
@@ -354,7 +332,7 @@ def _absorb_diagonal(state: Diagonal, X: Floats, t: int, scratch: Scratch, step:
 
 
 @jit_inline
-def _reach_of_full(state: Full, X: Floats, t: int, scratch: Scratch) -> float:
+def _reach_of_full(state: _Full, X: Floats, t: int, scratch: Scratch) -> float:
     n, inverse, solved, total = X.shape[1], state.inverse, scratch.solved, 0.0
     for k in range(solved.shape[0]):
         solved[k] = 0.0
@@ -373,7 +351,7 @@ def _reach_of_full(state: Full, X: Floats, t: int, scratch: Scratch) -> float:
 
 
 @jit_inline
-def _absorb_full(state: Full, X: Floats, t: int, scratch: Scratch, step: _Step, settings: Settings) -> None:
+def _absorb_full(state: _Full, X: Floats, t: int, scratch: Scratch, step: _Step, settings: Settings) -> None:
     weight, pull, reach = step
     n, shares, solved, along = X.shape[1], scratch.shares, scratch.solved, 0.0
     for i in range(shares.shape[0]):
@@ -389,11 +367,11 @@ def _absorb_full(state: Full, X: Floats, t: int, scratch: Scratch, step: _Step, 
                         state.matrix[i * n + j, k * n + m] += both * (X[t, j] * X[t, m])
     state.worn[0] += 1
     if not _follows(state, solved, reach, weight, pull + weight * along, settings):
-        state.worn[0] = STALE
+        state.worn[0] = _STALE
 
 
 @jit_internal
-def _follows(state: Full, solved: Floats, reach: float, weight: float, pull: float, settings: Settings) -> bool:
+def _follows(state: _Full, solved: Floats, reach: float, weight: float, pull: float, settings: Settings) -> bool:
     """Update inverse, center and weights for a step; return whether they are still accurate."""
     grows, square, n = 1.0 + weight * reach, 0.0, solved.shape[0]
     for k in range(n):
@@ -413,7 +391,7 @@ def _follows(state: Full, solved: Floats, reach: float, weight: float, pull: flo
 
 
 @jit_internal
-def _project(state: Full, seen: Floats, radius: float, floor: float) -> bool:
+def _project(state: _Full, seen: Floats, radius: float, floor: float) -> bool:
     """Set the weights; return whether the iteration converged. `seen` is scratch."""
     weights, center, inverse, n = state.weights, state.center, state.inverse, state.weights.shape[0]
     shift, square = state.tallies[SHIFT], 0.0
@@ -464,6 +442,6 @@ def _solved(matrix: Floats, target: Floats, settings: Settings, start: float) ->
     values, vectors = eigh(matrix)
     values = np.maximum(values, settings.floor)
     turned = vectors.T @ target
-    shift = 0.0 if settings.radius == math.inf else multiplier(values, turned, settings.radius, start)
+    shift = 0.0 if settings.radius == math.inf else _multiplier(values, turned, settings.radius, start)
     inverse = (vectors / (values + shift)) @ vectors.T
     return (inverse + inverse.T) / 2.0, vectors @ (turned / (values + shift)), shift

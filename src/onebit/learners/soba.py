@@ -8,17 +8,10 @@ from typing import Any, Self
 from onebit.engine.jit import jit_inline
 from onebit.engine.loop import clear, highest
 from onebit.engine.randomness import Draw
-from onebit.engine.state import State
 from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.exploring import chance_of, mostly_highest, n_allowed, write_chances
-from onebit.learners.second_order import (
-    MARGINS,
-    Scratch,
-    SecondOrderLearner,
-    SecondOrderState,
-    Settings,
-)
+from onebit.learners.second_order import MARGINS, Scratch, SecondOrderLearner, SecondOrderState, Settings
 
 
 @dataclass(eq=False, repr=False)
@@ -28,11 +21,8 @@ class SOBA(SecondOrderLearner):
     It guesses as `Banditron` does. A right guess y, which had propensity p, takes a step away from the best other label
     towards y, divided by p: g = (e_other − e_y) ⊗ x/p. The matrix A gains p·ggᵀ, the target θ loses g, and the weights
     are A⁻¹θ. With z = √p·g, a step has m = ((w·z)² + 2w·g)/(1 + zᵀA⁻¹z), and is only taken if the sum of m over the
-    steps taken stays at least 0: so it is taken wherever the best other label was not behind. Sparse rows are made
-    dense one by one.
-
-    The published formulas are these. The rest was chosen here: the defaults of both settings; the first of several best
-    others; in the diagonal form the same formulas, with the diagonal of A for A.
+    steps taken stays at least 0: so it is taken wherever the best other label was not behind. Not from the paper: the
+    defaults of both settings, and the first of several best others.
 
     Parameters
     ----------
@@ -41,29 +31,14 @@ class SOBA(SecondOrderLearner):
     regularization : float
         What A starts from, times the identity: from 1e-30 to 1e30.
     diagonal : bool
-        Whether only the diagonal of A is kept. Then a round takes O(Kd), as in the paper's experiments; the whole
-        matrix takes O((Kd)²), and is refused if it does not fit in memory.
-    classes, seed
-        As for every `Learner`.
+        Whether only the diagonal of A is kept, in the same formulas: O(Kd) for a round instead of O((Kd)²).
 
     Notes
     -----
-    Why the sum is over the steps taken: the weights minimise V(u) = a‖u‖² + Σ((z·u)² + 2g·u), the sum over those steps,
-    a being `regularization`. As (z·u)² + 2g·u = (z·u + 1/√p)² − 1/p, a step changes the least V by m − (1/p)·r/(1 + r)
-    with r = zᵀA⁻¹z. So 0 ≤ Σm ≤ V(u) + Σ(1/p)·r/(1 + r) for every u, and there the proof of the guarantee begins.
-
-    Guarantee:
-    With the whole matrix, and exploration of order 1/√T but for logarithms, K and d: expected mistakes beyond the loss
-    of any fixed linear classifier grow as √T/η, but for logarithms. The loss lies between the hinge loss (η = 0) and
-    its square (η = 1), and the bound holds for all η at once that the classifier's norm allows. For the diagonal
-    nothing is proved. When a class is added it holds from there on, for the larger K; with `among` the right label must
-    be allowed. Of known rounds (`learn_from`) only the right ones are used, with the propensity that they were tried
-    with. A late answer is used as if the round were played now, with the propensity at the time of the guess.
-
-    Attributes
-    ----------
-    weights_ : array of shape (K, n_features)
-        What each class has learned.
+    Guarantee: With the whole matrix, and exploration of order 1/√T but for logarithms, K and d: expected mistakes
+    beyond the loss of any fixed linear classifier grow as √T/η, but for logarithms. The loss lies between the hinge
+    loss (η = 0) and its square (η = 1), and the bound holds for all η at once that the classifier's norm allows. For
+    the diagonal nothing is proved.
 
     Examples
     --------
@@ -81,14 +56,13 @@ class SOBA(SecondOrderLearner):
     _: KW_ONLY
     diagonal: bool = False
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> SecondOrderState:
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         floor = check_number("regularization", self.regularization, above=1e-31, at_most=1e30)
-        return _State(self, self.diagonal, Settings(exploration, floor, math.inf, exploration))
+        return _State(self, self.diagonal, Settings((exploration,), floor, math.inf, exploration))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield both forms."""
         yield cls()
         yield cls(exploration=0.2, diagonal=True)
 
@@ -105,7 +79,7 @@ def _write_propensities(scratch: Scratch, settings: Settings) -> None:
 
 @jit_inline
 def _chance(scratch: Scratch, answer: Answer, settings: Settings) -> float:
-    return chance_of(answer.label == highest(scratch.scores), settings.own, n_allowed(scratch.scores))
+    return chance_of(answer.label == highest(scratch.scores), settings.own[0], n_allowed(scratch.scores))
 
 
 @jit_inline

@@ -6,15 +6,8 @@ from dataclasses import dataclass
 from onebit.engine.jit import jit_inline
 from onebit.engine.lengths import MOST
 from onebit.engine.loop import highest
-from onebit.engine.state import State
 from onebit.inputs import check_number
-from onebit.learners.regression import (
-    RegressionLearner,
-    RegressionState,
-    Scratch,
-    Settings,
-    clipped,
-)
+from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings, clipped
 
 
 @dataclass(eq=False, repr=False)
@@ -22,30 +15,23 @@ class SquareCB(RegressionLearner):
     """Guesses each label with a probability that falls with the gap between its predicted cost and the lowest one.
 
     Class i regresses its cost, 1 for wrong and 0 for right, on the rounds in which it was guessed; fᵢ is the
-    prediction, projected to [0, 1]. The label with the lowest cost is the best; any other one has the propensity 1/(K +
-    γ(fᵢ − f_best)), and the best has the rest. γ is `gamma_scale`·√t after t − 1 answers. That "right" proves the other
-    labels wrong is not used, as in the paper. There is no intercept: rows need a column of ones, or no regression can
-    predict that a label is wrong nearly everywhere.
+    prediction, projected to [0, 1]. Any label but the one with the lowest cost has the propensity 1/(K + γ(fᵢ −
+    f_best)), and that one has the rest. γ is `gamma_scale`·√t after t − 1 answers. There is no intercept: rows need a
+    column of ones, or no regression can predict that a label is wrong nearly everywhere.
 
     Parameters
     ----------
     gamma_scale : float
         The less, the more it explores; greater than 0, up to 1e100.
-    diagonal : bool
-        Whether to keep only the diagonal of each Aᵢ: O(d) for the guessed class instead of O(d²).
-    regularization : float
-        λ in Aᵢ = λI + Σxxᵀ; greater than 0.
-    classes, seed
-        As for every `Learner`.
+    diagonal, regularization
+        As for `LinUCB`.
 
     Notes
     -----
-    Guarantee:
-    If the cost of each label is, on average, a linear function of x with values in [0, 1], then with γ of order
-    √(KT/R), where R bounds the regression's regret (of order K·d·log T for ridge), it makes O(√(KT·R)) more mistakes in
-    T rounds than the best labels would, whatever the order of the rows (Foster and Rakhlin). The diagonal form bounds
-    no such regret. When a class is added it holds from there on, for the larger K; with `among` K is the number of
-    allowed labels; known rounds (`learn_from`) count as answers and leave it as it is.
+    Guarantee: If the cost of each label is, on average, a linear function of x with values in [0, 1], then with γ of
+    order √(KT/R), where R bounds the regression's regret (of order K·d·log T for ridge), it makes O(√(KT·R)) more
+    mistakes in T rounds than the best labels would, whatever the order of the rows (Foster and Rakhlin). The diagonal
+    form bounds no such regret.
 
     Examples
     --------
@@ -64,7 +50,7 @@ class SquareCB(RegressionLearner):
     diagonal: bool = False
     regularization: float = 1.0
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> RegressionState:
         scale = check_number("gamma_scale", self.gamma_scale, above=0.0, at_most=MOST)
         # Minus the costs, so that higher scores are better.
         return _State(self, (scale,), right=0.0, wrong=-1.0)

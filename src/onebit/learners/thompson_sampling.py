@@ -8,17 +8,10 @@ import numpy as np
 from onebit.engine.jit import jit_inline, jit_no_refcount
 from onebit.engine.lengths import MOST
 from onebit.engine.loop import highest
-from onebit.engine.randomness import LEARNER, Draw, philox, to_unit, uniform
-from onebit.engine.state import State
+from onebit.engine.randomness import LEARNER, Draw, philox, to_unit
 from onebit.inputs import Floats, check_number
 from onebit.learners.exploring import write_chances
-from onebit.learners.regression import (
-    RegressionLearner,
-    RegressionState,
-    Scratch,
-    Settings,
-    drawn_label,
-)
+from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings
 
 
 @dataclass(eq=False, repr=False)
@@ -26,31 +19,23 @@ class ThompsonSampling(RegressionLearner):
     """Draws every class's weights from its posterior, and guesses the label that they predict to be best.
 
     Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed; its posterior is normal with
-    mean wᵢ and covariance `spread`²·Aᵢ⁻¹. Only the predictions ⟨wᵢ, x⟩ matter, which are independent and normal, so K
-    normal numbers are drawn, from the round's own random words. `probabilities` are the probabilities that each is the
-    largest, by quadrature to twelve digits; for ten labels that takes ten times as long as a round, so streams, which
-    only draw, skip it. That "right" proves the other labels wrong is not used. There is no intercept: give rows a
-    column of ones.
+    mean wᵢ and covariance `spread`²·Aᵢ⁻¹. Only the predictions ⟨wᵢ, x⟩ matter, so K normal numbers are drawn.
+    `probabilities` are the probabilities that each is the largest, by quadrature to twelve digits; streams, which only
+    draw, skip it. There is no intercept: give rows a column of ones.
 
     Parameters
     ----------
     spread : float
         The posterior's standard deviation, in widths √(xᵀAᵢ⁻¹x); from 1e-10 to 1e100.
-    diagonal : bool
-        Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
-    regularization : float
-        λ in Aᵢ = λI + Σxxᵀ, the prior's precision; greater than 0.
-    classes, seed
-        As for every `Learner`.
+    diagonal, regularization
+        As for `LinUCB`.
 
     Notes
     -----
-    Guarantee:
-    If the probability that label i is right is linear in x, with weights and rows of length at most 1, then with
-    `spread` of order √(D·log(T/δ)), where D = Kd, it makes at most Õ(D^(3/2)·√T) more mistakes in T rounds than the
-    best labels would, with probability 1 − δ (Agrawal and Goyal). The default explores far less. The diagonal form has
-    no guarantee. An added class starts from the prior, and the guarantee holds from there on; `among` and known rounds
-    (`learn_from`) leave it as it is.
+    Guarantee: If the probability that label i is right is linear in x, with weights and rows of length at most 1, then
+    with `spread` of order √(D·log(T/δ)), where D = Kd, it makes at most Õ(D^(3/2)·√T) more mistakes in T rounds than
+    the best labels would, with probability 1 − δ (Agrawal and Goyal). The default explores far less. The diagonal form
+    has no guarantee.
 
     Examples
     --------
@@ -69,7 +54,7 @@ class ThompsonSampling(RegressionLearner):
     diagonal: bool = False
     regularization: float = 1.0
 
-    def _new_state(self) -> State:
+    def _new_state(self) -> RegressionState:
         spread = check_number("spread", self.spread, at_least=1e-10, at_most=MOST)
         return _State(self, (spread,))
 
@@ -95,7 +80,7 @@ def _two_normals(first: int, second: int) -> tuple[float, float]:
 
 
 @jit_no_refcount
-def drawn_winner(means: Floats, deviations: Floats, scale: float, draw: Draw) -> int:
+def _drawn_winner(means: Floats, deviations: Floats, scale: float, draw: Draw) -> int:
     """Draw a normal number for each label and return the label of the largest; the first of equals."""
     best, top = 0, -math.inf
     for i in range(0, means.shape[0], 4):
@@ -116,7 +101,7 @@ def _below(z: float) -> float:
 
 
 @jit_no_refcount
-def winning_chances(means: Floats, deviations: Floats, scale: float, scratch: Floats, out: Floats) -> None:
+def _winning_chances(means: Floats, deviations: Floats, scale: float, scratch: Floats, out: Floats) -> None:
     """Write each label's probability to win; all deviations are above 0. `scratch` has one number per label."""
     n = means.shape[0]
     apart = scale * math.hypot(deviations[0], deviations[1]) if n == 2 else 0.0
@@ -185,18 +170,17 @@ def _is_uncertain(scratch: Scratch) -> bool:
 @jit_inline
 def _winning(scratch: Scratch, settings: Settings) -> None:
     if _is_uncertain(scratch):
-        winning_chances(scratch.scores, scratch.widths, settings.own[0], scratch.below, scratch.propensities)
+        _winning_chances(scratch.scores, scratch.widths, settings.own[0], scratch.below, scratch.propensities)
     else:
-        write_chances(scratch.scores, 0.0, scratch.propensities)
+        write_chances(scratch.scores, (0.0,), scratch.propensities)
 
 
 @jit_no_refcount
 def _draw(scratch: Scratch, draw: Draw, settings: Settings) -> int:
     # Quadrature would take most of the time of a round.
     if _is_uncertain(scratch):
-        return drawn_winner(scratch.scores, scratch.widths, settings.own[0], draw)
-    write_chances(scratch.scores, 0.0, scratch.propensities)
-    return drawn_label(scratch.propensities, uniform(draw))
+        return _drawn_winner(scratch.scores, scratch.widths, settings.own[0], draw)
+    return highest(scratch.scores)
 
 
 class _State(RegressionState):

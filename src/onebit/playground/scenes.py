@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from onebit.inputs import Floats, Integers, check_number, check_seed
 from onebit.reporting.text import printable, shortened
 from onebit.streams import bundled, paper_strong, paper_weak, preprocess, wedges
-from onebit.streams.files import ending, read_untrusted_text
+from onebit.streams.files import ending, read_untrusted
 from onebit.streams.reading import Reading
 
 MOST_ROUNDS = 5000  # maximum number of rounds in a session
@@ -217,7 +217,7 @@ def scene_from_table(
             n_named = sum(len(names.split(",")) for names in drop) + 1
             _check_size(file_name, "columns", count_columns(path, text, reading) - n_named, _MOST_COLUMNS)
             with _ONE_AT_A_TIME:
-                data = read_untrusted_text(path, reading, _MOST_SECONDS)
+                data = read_untrusted(path, reading, _MOST_SECONDS)
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), printable(file_name))) from None
     n_rows, n_columns = data.X.shape

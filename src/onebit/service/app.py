@@ -98,9 +98,7 @@ _DECIDER = "/v1/{namespace}/{name}"
 _ANY = dict[str, Any]
 
 
-def _verb(
-    method: str, verb: str, role: str, kind: Any, result: Any, about: str, example: Any, takes_lists: bool = False
-) -> Route:
+def _verb(verb: str, role: str, kind: Any, result: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
     """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item."""
 
     async def work(request: Request) -> Any:
@@ -123,7 +121,7 @@ def _verb(
         about = f"{about} One, or a list of up to {MOST_AT_ONCE}."
         body = kind | Annotated[list[kind], Meta(min_length=1, max_length=MOST_AT_ONCE)]
         result = result | list[Any]
-    return Route(method, f"{_DECIDER}/{verb}", work, about, role, cost=0, body=body, result=result, example=example)
+    return Route("POST", f"{_DECIDER}/{verb}", work, about, role, cost=0, body=body, result=result, example=example)
 
 
 def _call_all(kind: Any, items: list[Any], decider: Decider) -> list[Any]:
@@ -220,33 +218,32 @@ _RECORD = {"channel": "mail", "length": 212}
 _NEW = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 604800, "exploration_floor": 0.02}
 _ROUTES = [  # in the order in which they are tried
     _verb(
-        "POST", "guess", "play", calls.Guess, calls.TicketResult,
+        "guess", "play", calls.Guess, calls.TicketResult,
         "Name a label for a record, and hand out a ticket. The same key again is the same ticket again.",
         {"record": _RECORD, "among": None, "key": "order-17"}, True,
     ),
     _verb(
-        "POST", "tell", "play", calls.Tell, calls.TellResult,
+        "tell", "play", calls.Tell, calls.TellResult,
         "Say whether a guess was right. The same again is fine, and counted once.",
         {"id": "5-9f…", "correct": True}, True,
     ),
     _verb(
-        "POST", "shadow", "play", calls.Shadow, calls.ShadowResult,
+        "shadow", "play", calls.Shadow, calls.ShadowResult,
         "Say what you decided yourself, and whether it was right; the result is what the decider would have done.",
-        {"record": _RECORD, "label": "refund", "correct": True, "propensity": None, "key": "order-17"},
-        True,
+        {"record": _RECORD, "label": "refund", "correct": True, "propensity": None, "key": "order-17"}, True,
     ),
     _verb(
-        "POST", "settings", "admin", calls.Change, _ANY,
+        "settings", "admin", calls.Change, _ANY,
         "Change deadline, silence, exploration_floor or max_open, from now on.", {"deadline": 604800},
     ),
-    _verb("POST", "classes", "admin", calls.AddClass, calls.ClassesResult, "Let a label join.", {"label": "complaint"}),
+    _verb("classes", "admin", calls.AddClass, calls.ClassesResult, "Let a label join.", {"label": "complaint"}),
     _verb(
-        "POST", "correct", "admin", calls.Correct, calls.DoneResult,
+        "correct", "admin", calls.Correct, calls.DoneResult,
         "Say that an answer was a mistake, and what it should have been. Takes a replay.",
         {"id": "5-9f…", "correct": False},
     ),
     _verb(
-        "POST", "withdraw", "admin", calls.Withdraw, calls.DoneResult,
+        "withdraw", "admin", calls.Withdraw, calls.DoneResult,
         "Say that an answer was a mistake, and nothing is known instead. Takes a replay.", {"id": "5-9f…"},
     ),
     _read("status", lambda decider: calls.status(decider), "How many guesses, right, wrong and open."),
@@ -335,13 +332,10 @@ def _document() -> dict[str, Any]:
 
 def _api_page() -> str:
     """Return the documentation of all routes as HTML, without external resources."""
-    listed = [
-        f"<dt><code>{route.method} {escape(route.path)}</code></dt><dd>{escape(route.description)}</dd>"
-        for route in _ROUTES
-    ]
-    title = f"onebit {escape(__version__)}"
-    head = f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><h1>{title}</h1><p>{escape(_ABOUT)}"
-    return f'{head}<p>For programs: <a href="openapi.json">openapi.json</a><dl>{" ".join(listed)}</dl>'
+    listed = [f"<dt>{route.method} {escape(route.path)}<dd>{escape(route.description)}" for route in _ROUTES]
+    head = f"<!doctype html><html lang=en><meta charset=utf-8><title>onebit</title><h1>onebit {__version__}</h1>"
+    for_programs = 'For programs: <a href="openapi.json">openapi.json</a>.'
+    return f"{head}<p>{escape(_ABOUT)} {for_programs}<dl>{''.join(listed)}</dl>"
 
 
 _API: Response = Response(_api_page(), media_type="text/html")

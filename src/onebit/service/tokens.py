@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from onebit.files import claimed, make_folder, replace_file
+from onebit.files import locked_folder, make_folder, replace_file
 
 ROLES = ("play", "read", "admin")
 """play: guess, tell, shadow. read: status, report, log, metrics. admin: all of these, and changes of deciders."""
@@ -128,16 +128,12 @@ def read_tokens(folder: Path) -> list[Token]:
 
 @contextmanager
 def _changing(folder: Path) -> Iterator[list[Token]]:
-    """Context to change the tokens under a file lock, so that concurrent changes are not lost."""
-    lock = folder / f"{FILE}.lock"
-    with claimed(lock):
-        try:
-            known = read_tokens(folder)
-            yield known
-            content = msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n"
-            replace_file(folder / FILE, content, mode=0o600)  # names and roles are private; hashes reveal nothing
-        finally:
-            lock.unlink(missing_ok=True)
+    """Context to change the tokens, one process at a time, so that no change is lost."""
+    with locked_folder(folder):
+        known = read_tokens(folder)
+        yield known
+        content = msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n"
+        replace_file(folder / FILE, content, mode=0o600)  # names and roles are private; hashes reveal nothing
 
 
 def _hash(text: str) -> str:

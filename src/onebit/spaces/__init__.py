@@ -11,19 +11,7 @@ __all__ = ["LinearSpace", "Rule", "SupportSet", "space_for"]
 
 
 def space_for(kernel: Any, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> Space:
-    """Return the empty space of a kernel: the linear one, with explicit weights, for None.
-
-    Parameters
-    ----------
-    kernel : None, Kernel or callable
-        A learner's `kernel` setting.
-    rule : Rule
-        The learner's rule.
-    settings : tuple of float
-        The numbers that the rule's functions need.
-    n_features, n_classes : int
-        The numbers of features and classes.
-    """
+    """Return the empty space of a learner's `kernel` setting; `settings` are the numbers that the rule needs."""
     if kernel is None:  # weights, not examples: time and memory do not grow with the rounds
         return LinearSpace(rule, settings, n_features, n_classes)
     return SupportSet(as_kernel(kernel), rule, settings, n_features, n_classes)

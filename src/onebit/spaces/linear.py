@@ -6,7 +6,6 @@ largest float) the row is refused.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,15 +27,14 @@ _NUMBERS = 1 << 14  # drawn together: few enough to stay in the cache
 class Weights(NamedTuple):
     """The arrays of a linear learner."""
 
-    weights: Floats
-    """One row per feature, one column per class."""
+    weights: Floats  # one row per feature, one column per class
 
 
 class LinearSpace(Space):
     """One weight per class and feature: K × d numbers, whatever the number of rounds."""
 
     may_have_kernel = False
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"weights": ("", "class")})
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("", "class")}
     takes_sparse = True
 
     def __init__(self, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> None:
@@ -45,7 +43,6 @@ class LinearSpace(Space):
         self.scratch = self.new_scratch()
 
     def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
-        """Return a rule's algorithm on dense or on sparse rows."""
         functions = (_score_sparse, step_sparse) if is_sparse else (score_dense, step_dense)
         return rule_algorithm(rule or self.rule, *functions)
 
@@ -62,7 +59,6 @@ class LinearSpace(Space):
             super().run(piece, some, start + first, numbers, -(start + first), record)
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return ⟨wᵢ, x⟩ for every row and class, divided by a power of two where it overflows."""
         if not isinstance(rows, SparseRows):
             with np.errstate(over="ignore", invalid="ignore"):
                 products: Floats = rows @ self.arrays.weights
@@ -73,7 +69,6 @@ class LinearSpace(Space):
         return out
 
     def learned(self) -> dict[str, Floats]:
-        """Return the weights, one row per class."""
         return {"weights": self.arrays.weights.T.copy()}
 
 

@@ -21,8 +21,7 @@ class Numbers(NamedTuple):
     """The settings of a rule in a space."""
 
     rule: Any
-    kernel: Any
-    """The kernel's parameters."""
+    kernel: Any  # the kernel's parameters
 
 
 class Rule(NamedTuple):
@@ -65,21 +64,18 @@ class Rule(NamedTuple):
     def __reduce__(self) -> tuple[Any, ...]:
         # Compiled functions cannot be pickled; an import path can.
         try:
-            found = find_rule(self.home)
+            found = _find_rule(self.home)
         except (ImportError, AttributeError, ValueError):
             found = None
         if found != self:
-            raise ValueError(
-                f"this rule cannot be saved: at home={self.home!r} there is none, or another one. Give it as home the "
-                '"package.module:NAME" where it lives'
-            )
-        return find_rule, (self.home,)
+            raise ValueError(f'this rule cannot be saved: home={self.home!r} must be the "package.module:NAME" of it')
+        return _find_rule, (self.home,)
 
     def __deepcopy__(self, _memo: Any) -> "Rule":
         return self  # immutable
 
 
-def find_rule(home: str) -> Any:
+def _find_rule(home: str) -> Any:
     """Return the rule at an import path."""
     module, _, name = home.partition(":")  # importing it defines the rule
     return getattr(importlib.import_module(module), name)
@@ -95,7 +91,6 @@ class Space(State):
         """Return the algorithm of a rule in this space, of its own by default, for dense or for sparse rows."""
 
     def learns_from_logs(self) -> bool:
-        """Return whether the rule can learn from rounds that others played."""
         return self.rule.learn_logged is not None
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:

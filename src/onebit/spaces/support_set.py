@@ -2,53 +2,63 @@
 
 One store is shared by all classes: row s holds an example, ``coefficients[s, i]`` what class i gained of it, and class
 i's score is Σₛ coefficients[s, i]·k(xₛ, x). The same example may be stored many times (the paper's sets J are
-multisets). The store doubles when it is full.
+multisets).
+
+A stream is played in blocks of rows, with the same guesses as round by round. A block is scored at once against the
+examples stored so far, and each update's effect is added to the rows still to come. Such scores differ from those of a
+single round by rounding (or, where a polynomial stands in for the kernel, by its error), so each comes with a margin,
+and a row whose scores are closer to each other or to zero than their margins is scored again, alone and exactly. A rule
+only compares scores with each other and with zero, so every guess is the same.
 """
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from onebit.engine.jit import jit, jit_inline
-from onebit.engine.loop import FULL, UNSCORED, Algorithm, Record, ready_if_finite
-from onebit.engine.state import check_stored, unlocked
-from onebit.inputs import Floats, Integers, Rows, check_finite, dense, take
+from onebit.engine.lengths import LEAST_SQUARE
+from onebit.engine.loop import CHANGED, FULL, READY, UNSCORED, Algorithm, Record, compile_algorithm, ready_if_finite
+from onebit.engine.state import Scratch, check_stored, unlocked, unscored_error
+from onebit.inputs import ENTRIES_AT_ONCE, Floats, Integers, Rows, check_finite, dense
 from onebit.kernels import Kernel, Value, is_lost
-from onebit.spaces.blocks import Block, Screen, rows_in_block
 from onebit.spaces.rule import Numbers, Rule, Space, rule_algorithm
+from onebit.spaces.screen import Screen
 
-_FIRST_ROWS = 256  # rows that show which features vary; others may show later
 _FIRST_CAPACITY = 16  # doubled when full: a copy per doubling, none per round
+# A block must be long enough for a fast product and short enough that few of its rows are changed by its own updates.
+_ROWS = 256
+# A polynomial's scores cost the same however large the store is: there a block only amortises the Python overhead.
+_ROWS_WITH_SCREEN = 4096
 # Above one update in sixteen rounds, computing all kernel values within a block at once is cheaper.
 _MANY_UPDATES = 1 / 16
+# A sum of n products is off by at most n·2⁻⁵³ times the sum of their sizes; 4 covers the product, the kernel and slack.
+_ROUNDING = 4.0 * 2.0**-53
+_SPARE_TERMS = 64  # allowance for terms that are not counted one by one
 
 
 class Examples(NamedTuple):
     """The arrays of a kernel learner; rows from `size` on are spare capacity."""
 
     points: Floats
-    squares: Floats
-    """Squared lengths."""
-    coefficients: Floats
-    """One column per class."""
-    totals: Floats
-    """Σₛ |coefficients[s, i]| for every class i: the scale of rounding errors."""
-    radius: Floats
-    """The length of the longest example; one entry."""
-    size: Integers
-    """The number of examples; one entry."""
+    squares: Floats  # squared lengths
+    coefficients: Floats  # one column per class
+    totals: Floats  # Σₛ |coefficients[s, i]| for every class i: the scale of rounding errors
+    radius: Floats  # the length of the longest example; one entry
+    size: Integers  # the number of examples; one entry
 
 
 class SupportSet(Space):
     """Examples with a coefficient per class, and a kernel."""
 
     arrays: Examples
-    axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-        {"points": ("example", ""), "squares": ("example",), "coefficients": ("example", "class"), "totals": ("class",)}
-    )
+    axes: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "points": ("example", ""),
+        "squares": ("example",),
+        "coefficients": ("example", "class"),
+        "totals": ("class",),
+    }
     _screen: Screen | None = None
     _expects_many_updates = False
 
@@ -58,18 +68,12 @@ class SupportSet(Space):
         self.kernel, self.rule, self.n_classes = kernel, rule, n_classes
         self.settings = Numbers(settings, kernel.parameters)
         self.scores_in_python = type(kernel).value is None
-        self.arrays = Examples(
-            points=np.zeros((_FIRST_CAPACITY, n_features)),
-            squares=np.zeros(_FIRST_CAPACITY),
-            coefficients=np.zeros((_FIRST_CAPACITY, n_classes)),
-            totals=np.zeros(n_classes),
-            radius=np.zeros(1),
-            size=np.zeros(1, dtype=np.int64),
-        )
+        points, squares = np.zeros((_FIRST_CAPACITY, n_features)), np.zeros(_FIRST_CAPACITY)
+        coefficients, totals = np.zeros((_FIRST_CAPACITY, n_classes)), np.zeros(n_classes)
+        self.arrays = Examples(points, squares, coefficients, totals, np.zeros(1), np.zeros(1, dtype=np.int64))
         self.scratch = self.new_scratch()
 
     def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
-        """Return a rule's algorithm for one round at a time; streams are played in blocks."""
         value = type(self.kernel).value
         return rule_algorithm(rule or self.rule, _filled_score if value is None else _exact_score(value), store)
 
@@ -101,12 +105,15 @@ class SupportSet(Space):
         return self.kernel.prepare(ready)
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return every row's scores by matrix products."""
         with np.errstate(invalid="ignore", over="ignore"):  # the caller checks for scores that are not finite
-            return self.kernel.combine(dense(rows), self.points, self.coefficients)
+            ready, out = dense(rows), np.zeros((rows.shape[0], self.n_classes))
+            at_once = max(1, ENTRIES_AT_ONCE // max(1, self.size))
+            for start in range(0, len(out) if self.size else 0, at_once):
+                some = slice(start, start + at_once)
+                out[some] = self.kernel.matrix(ready[some], self.points) @ self.coefficients
+        return out
 
     def make_room(self, rows: Rows, t: int) -> None:
-        """Double the capacity."""
         self.arrays = self.enlarged({"example": 2 * len(self.arrays.squares)})
 
     def add(self, row: Floats, gains: Floats) -> None:
@@ -117,9 +124,7 @@ class SupportSet(Space):
         _store_one(self.arrays, unlocked(row), gains)
 
     def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
-        """Play a whole stream in blocks of rows that are scored together."""
-        some = self.prepare(take(X, 0, _FIRST_ROWS))
-        self._screen = Screen.for_kernel(self.kernel, some, self.n_classes)
+        self._screen = Screen.for_kernel(self.kernel, X, self.n_classes)
         self._expects_many_updates = False
         try:
             super().play(X, y, seed, first_round, record)
@@ -127,32 +132,26 @@ class SupportSet(Space):
             self._screen = None  # it belongs to this stream, not to the state
 
     def rows_at_once(self, n_features: int) -> int:
-        """Return the number of rows in a block."""
-        return rows_in_block(self._screen)
+        return _ROWS if self._screen is None else _ROWS_WITH_SCREEN
 
     def play_prepared(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
         """Play a block."""
-        if self._screen is not None:
-            self._screen = self._screen.fitting(self.kernel, dense(rows))
-        block = Block(self, self._screen, dense(rows), self._expects_many_updates)
+        block = _Block(self, self._screen, dense(rows), self._expects_many_updates)
         block.play(y, start, seed, first_round, record)
         self._expects_many_updates = block.n_updates > _MANY_UPDATES * len(y)
 
     def bookmark(self) -> Examples:
-        """Return what `restore` needs; the store is shared, because examples are only appended."""
+        # The store is shared: examples are only appended.
         now = self.arrays
         return now._replace(totals=now.totals.copy(), radius=now.radius.copy(), size=now.size.copy())
 
     def filled(self) -> dict[str, int]:
-        """Return how many examples are stored."""
         return {"example": self.size}
 
     def check_arrays(self, arrays: Examples) -> None:
-        """Raise unless the arrays are as long as `size`."""
         check_stored(arrays.size[0], len(arrays.squares))
 
     def learned(self) -> dict[str, Floats]:
-        """Return the examples and their coefficients, one column per class."""
         return {"support": self.points.copy(), "coefficients": self.coefficients.copy()}
 
 
@@ -215,3 +214,116 @@ def _add_up(values: Floats, coefficients: Floats, out: Floats) -> None:
     for s in range(values.shape[0]):
         for i in range(out.shape[0]):
             out[i] += values[s] * coefficients[s, i]
+
+
+# A block.
+
+
+class _BlockScores(NamedTuple):
+    """The scores of a block's rows, and how far off they may be."""
+
+    scores: Floats
+    margins: Floats  # the error bound of each class's score
+    exact: Integers  # the row whose scores are exact, −1 if none is; one entry
+
+
+class _Block:
+    """The scores of some rows against a support set that changes meanwhile."""
+
+    def __init__(self, space: SupportSet, screen: Screen | None, rows: Floats, expect_many_updates: bool) -> None:
+        self.space, self.rows, self.n_updates = space, rows, 0
+        squares = np.einsum("ij,ij->i", rows, rows)
+        self._radius = float(np.sqrt(squares.max()))
+        # A small store is scored faster than a long polynomial.
+        self._screen = screen if screen is not None and screen.n_terms < 2 * space.size else None
+        if self._screen is not None:
+            self._screen.catch_up(space.points, space.coefficients)
+            scores = self._screen.score_rows(rows)
+        else:
+            scores = space.score_rows(rows)
+        scores[squares < LEAST_SQUARE] = np.nan  # the products underflow: such rows are scored exactly
+        self.arrays = _BlockScores(scores, np.zeros(scores.shape[1]), np.array([-1]))
+        self._gram = self._compared(rows, rows) if expect_many_updates else None
+        self._score_margins()
+
+    def play(self, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
+        """Play the rows, which are a stream's rounds from `start` on; only Python can store an example."""
+        algorithm = rule_algorithm(self.space.rule, _known_score, _leave_to_python, pauses=True)
+        scratch, settings = self.space.scratch, Numbers(self.space.settings.rule, ())  # scores come from Python
+        loop = compile_algorithm(algorithm, _BlockScores, Scratch, Numbers).loop
+        t, why, X = 0, CHANGED, unlocked(self.rows)
+        while why != READY:
+            t, why = loop(self.arrays, X, y, t, start, seed, first_round, settings, scratch, record)
+            if why == CHANGED:
+                self._update(t - 1, scratch.gains)
+            elif why != READY and self.arrays.exact[0] != t:  # in doubt: scored exactly
+                self.space.score(self.rows[t : t + 1], f"X[{start + t}]")
+                self.arrays.scores[t], self.arrays.exact[0] = self.space.scratch.current, t
+            elif why != READY:
+                raise unscored_error(f"X[{start + t}]")
+
+    def _score_margins(self) -> None:
+        space, rows = self.space, self.rows
+        # NumPy's numbers overflow to infinity where Python's raise: then every row is scored exactly, which is right.
+        radius: Any = np.float64(max(self._radius, float(space.arrays.radius[0])))
+        terms = rows.shape[1] + space.size + len(rows) + _SPARE_TERMS
+        totals = space.arrays.totals
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = _ROUNDING * terms * space.kernel.sensitivity(radius)
+            if self._screen is not None:
+                error += self._screen.error(radius, _ROUNDING)
+            if not np.isfinite(error):
+                self.arrays.margins[:] = np.inf
+            else:
+                # A class that has gained nothing has a score of exactly 0, however long the rows are.
+                self.arrays.margins[:] = np.where(totals > 0.0, error * totals, 0.0)
+
+    def _update(self, t: int, gains: Floats) -> None:
+        """Store row t, and add what each class gained of it to the rows that follow."""
+        row = self.rows[t : t + 1]
+        self.n_updates += 1
+        self.space.add(row, gains)
+        self._score_margins()
+        if t + 1 < len(self.rows):  # rows before t were played already
+            later = slice(t + 1, None)
+            values = self._compared(row, self.rows[later])[0] if self._gram is None else self._gram[t, later]
+            _spread(values, gains, self.arrays.scores, t + 1)
+
+    def _compared(self, some: Floats, others: Floats) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):  # rows with such values are scored exactly
+            return self.space.kernel.matrix(some, others)
+
+
+@jit_inline
+def _known_score(state: _BlockScores, _X: Floats, t: int, _kernel: Any, out: Floats) -> int:
+    """Write row t's scores, if they are exact or accurate enough."""
+    for i in range(out.shape[0]):
+        out[i] = state.scores[t, i]
+    if t != state.exact[0] and _is_in_doubt(out, state.margins):
+        return UNSCORED
+    return ready_if_finite(out)
+
+
+@jit_inline
+def _is_in_doubt(scores: Floats, margins: Floats) -> bool:
+    """Return whether a comparison of two scores, or of one with zero, could have another result without rounding."""
+    doubt = False  # no early return: without branches the comparisons are vectorised
+    for i in range(margins.shape[0]):
+        if margins[i] > 0.0:
+            doubt |= abs(scores[i]) <= margins[i]
+            for j in range(margins.shape[0]):
+                if j != i:
+                    doubt |= abs(scores[i] - scores[j]) <= margins[i] + margins[j]
+    return doubt
+
+
+@jit_inline
+def _leave_to_python(_state: _BlockScores, _X: Floats, _t: int, _gains: Floats) -> None:
+    """Do nothing: the loop pauses after a change, and `Block` stores the row."""
+
+
+@jit
+def _spread(values: Floats, gains: Floats, scores: Floats, first: int) -> None:
+    for j in range(values.shape[0]):
+        for i in range(gains.shape[0]):
+            scores[first + j, i] += values[j] * gains[i]

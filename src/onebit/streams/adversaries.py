@@ -45,51 +45,39 @@ __all__ = [
     "proved_margin",
 ]
 
-_FEASIBLE_DIRECTIONS = 100_000
-"""More take minutes to find and hours to play: time grows with their square."""
-
-# The separators' squared lengths sum to 1 but for rounding.
-_SLACK = 1e-12
-# Two gigabytes of floats.
-_MOST_NUMBERS = 250_000_000
-# Directions drawn at a time, so that comparing them with those kept is one matrix product.
-_BLOCK = 128
-# The labels of the two phases of the adversary of ignorant learners.
-_FIRST, _SECOND = 0, 1
+_FEASIBLE_DIRECTIONS = 100_000  # more take minutes to find and hours to play: time grows with their square
+_SLACK = 1e-12  # the separators' squared lengths sum to 1 but for rounding
+_MOST_NUMBERS = 250_000_000  # two gigabytes of floats
+_BLOCK = 128  # directions drawn at a time, so that comparing them with those kept is one matrix product
 
 
 @dataclass(frozen=True)
 class Challenge:
     """A lower bound's sequence before it is drawn: its size, its margin, and the mistakes it forces."""
 
-    name: str
-    """Where it comes from: "Theorem 3"."""
-    kind: Literal["weak", "strong"]
-    """Which of the two separabilities of Definition 1 is proved."""
+    name: str  # where it comes from: "Theorem 3"
+    kind: Literal["weak", "strong"]  # which of the two separabilities of Definition 1 is proved
     n_classes: int
     n_features: int
     rounds: int
-    radius: float
-    """No example is longer."""
-    margin: float
-    """γ, the margin with which the examples are separable, at least."""
-    stated: Claim
-    """The theorem as stated: expected mistakes over all random numbers, and the learners it covers."""
-    forced: Claim
-    """The most that the same construction forces on every learner it covers."""
+    radius: float  # no example is longer
+    margin: float  # γ, the margin with which the examples are separable, at least
+    stated: Claim  # the theorem: expected mistakes over all random numbers, and the learners it covers
+    forced: Claim  # the most that the same construction forces on every learner it covers
 
 
 @dataclass(frozen=True)
 class HardSequence:
-    """Labelled examples on which mistakes cannot be avoided."""
+    """Labelled examples on which mistakes cannot be avoided.
+
+    A label may never occur: give the learner ``classes=challenge.n_classes``. The separators are the vectors of the
+    proof, one for each class, Σ‖wᵢ‖² ≤ 1.
+    """
 
     challenge: Challenge
-    """Its size, and the theorem's numbers."""
     X: Floats
     y: Integers
-    """The labels. One may never occur: give the learner ``classes=challenge.n_classes``."""
     separators: Floats
-    """The vectors of the proof, one for each class, Σ‖wᵢ‖² ≤ 1."""
 
     @property
     def lower_bound(self) -> float | None:
@@ -106,10 +94,8 @@ def proved_margin(X: Floats, y: Integers, separators: Floats, kind: str) -> floa
 
     Parameters
     ----------
-    X, y : arrays
-        Examples, and labels that count the rows of `separators`.
-    separators : array of shape (classes, features)
-        w₁…w_K; Σ‖wᵢ‖² must not exceed 1.
+    X, y, separators : arrays
+        Examples; labels that count the rows of `separators`; w₁…w_K, of which Σ‖wᵢ‖² must not exceed 1.
     kind : {"weak", "strong"}
         Weak: the own score exceeds every other by γ. Strong: it is at least γ/2, every other at most −γ/2.
 
@@ -175,19 +161,15 @@ def bandit_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: in
         )
     _check_size(M * (K - 1), M + 1, margin)
     labels = _random_labels(M, K, seed)
-    v = np.column_stack([np.eye(M), np.ones(M)])
     # The common coordinate pulls every score down by γ/2, a label's own coordinate lifts its score by γ.
     w = np.zeros((K, M + 1))
     w[labels, np.arange(M)] = math.sqrt(2.0) * margin / radius
     w[:, M] = -margin / (math.sqrt(2.0) * radius)
     claim = BOUNDS["3"].claim(n_classes=K, radius=radius, margin=margin)
-    return HardSequence(
-        Challenge("Theorem 3", "strong", K, M + 1, M * (K - 1), radius, margin, stated=claim, forced=claim),
-        # K−1 times: after as many wrong guesses the label is known, and another round would force nothing.
-        np.repeat(v * (radius / math.sqrt(2.0)), K - 1, axis=0),
-        np.repeat(labels, K - 1),
-        w,
-    )
+    challenge = Challenge("Theorem 3", "strong", K, M + 1, M * (K - 1), radius, margin, stated=claim, forced=claim)
+    v = np.column_stack([np.eye(M), np.ones(M)]) * (radius / math.sqrt(2.0))
+    # K−1 times: after as many wrong guesses the label is known, and another round would force nothing.
+    return HardSequence(challenge, np.repeat(v, K - 1, axis=0), np.repeat(labels, K - 1), w)
 
 
 def one_example_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: int = 0) -> HardSequence:
@@ -199,7 +181,7 @@ def one_example_sequence(n_classes: int, margin: float, radius: float = 1.0, see
     Parameters
     ----------
     n_classes, margin, radius, seed : int, float, float, int
-        K, from 2 to 4(R/γ)²; γ, the strong margin; R, the length of the example; seed of the label.
+        As for `bandit_sequence`; K from 2 to 4(R/γ)².
 
     Examples
     --------
@@ -252,21 +234,18 @@ def full_information_sequence(n_classes: int, margin: float, radius: float = 1.0
     w = np.zeros((K, T))
     w[labels, np.arange(T)] = margin / radius
     stated, forced = (BOUNDS[name].claim(n_classes=K, radius=radius, margin=margin) for name in ("11", "11-sharp"))
-    return HardSequence(
-        Challenge("Theorem 11", "weak", K, T, T, radius, margin, stated, forced), radius * np.eye(T), labels, w
-    )
+    challenge = Challenge("Theorem 11", "weak", K, T, T, radius, margin, stated, forced)
+    return HardSequence(challenge, radius * np.eye(T), labels, w)
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Lemma 25's vectors, and whether they are as many as it has."""
+    """Lemma 25's vectors v, the normals u of their hyperplanes, and whether they are all ⌊N⌋ of the lemma."""
 
     margin: float
     u: Floats
-    """Normals of the hyperplanes, one row for each v."""
     v: Floats
     is_complete: bool
-    """Whether these are all ⌊N⌋ of the lemma, or the first of them."""
 
     def __len__(self) -> int:
         return len(self.v)
@@ -366,8 +345,8 @@ class IgnorantAdversary:
 
     def __init__(self, packing: Packing) -> None:
         self.packing = packing
-        self.n_features = packing.n_features
         T, gamma, d = len(packing), packing.margin, packing.n_features
+        self.n_features = d
         # Only all of Lemma 25's directions give the theorem's number; with fewer, their own number takes its place.
         whole = BOUNDS["24"].claim(margin=gamma, dimension=d)
         stated = whole if packing.is_complete else BOUNDS["24-directions"].claim(directions=T)
@@ -387,13 +366,13 @@ class IgnorantAdversary:
             chances = learner.probabilities(self.packing.v[t])
             if len(chances) != self.classes:
                 raise ValueError(f"learner must have two classes against this adversary; got {len(chances)}")
-            first, second = float(chances[_FIRST]), float(chances[_SECOND])
+            first, second = map(float, chances)
             # For T = 1, q₀ would be 1, and the proof's 1 − q₀ nothing; the less likely label costs half a mistake.
             if first >= 1.0 - 1.0 / math.sqrt(T) if T > 1 else second < first:
                 self._turned = t
         shown = t if self._turned is None else self._turned
         self._shown.append(shown)
-        self._labels.append(_FIRST if self._turned is None else _SECOND)
+        self._labels.append(0 if self._turned is None else 1)
         return self.packing.v[shown], self._labels[-1]
 
     def played(self) -> HardSequence:

@@ -26,9 +26,9 @@ from onebit.streams.data_set import DataSet, Matrix, as_matrix
 from onebit.streams.preprocess import standardize
 
 _Stream = TypeVar("_Stream", DataSet, tuple[Any, Any])
-KINDS = ("sudden", "gradual")
+_KINDS = ("sudden", "gradual")
 _WHAT = ("labels", "features")
-RULES = ("linear", "next")
+_RULES = ("linear", "next")
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,10 @@ class Change(ABC):
     @property
     def written(self) -> str:
         """The change with all its settings, as part of a result's key."""
-        settings = ",".join(f"{field.name}={getattr(self, field.name)}" for field in fields(self))
-        return f"{self.name}:{settings}"
+        return f"{self.name}:{','.join(f'{name}={value}' for name, value in vars(self).items())}"
 
-    @property
     @abstractmethod
-    def description(self) -> str:
-        """A readable description."""
+    def __str__(self) -> str: ...  # what is changed, in words
 
     def applied(self, X: Matrix, y: Any, n_classes: int, seed: int) -> tuple[Matrix, Any]:
         """Return rows and labels, changed. Labels are positions, 0 to n_classes − 1."""
@@ -74,9 +71,7 @@ class LabelNoise(Change):
     def __post_init__(self) -> None:
         check_number("rate", self.rate, above=0, at_most=1)
 
-    @property
-    def description(self) -> str:
-        """The share of wrong labels."""
+    def __str__(self) -> str:
         return f"{100 * self.rate:g} % of the labels replaced by another, at random"
 
     def _apply(self, X: Matrix, y: Integers, n_classes: int, generator: Generator) -> tuple[Matrix, Integers]:
@@ -96,21 +91,19 @@ class Drift(Change):
     width: int | float = 0.2
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, KINDS)
+        check_choice("kind", self.kind, _KINDS)
         check_choice("what", self.what, _WHAT)
         for name, value in (("at", self.at), ("width", self.width)):
-            if not isinstance(value, (float, np.floating)):
+            if not _is_share(value):
                 check_integer(name, value, low=1)
             elif not 0 < value < 1:
                 raise ValueError(
                     f"{name} must be a share of the rounds between 0 and 1, or a whole number; got {value!r}"
                 )
 
-    @property
-    def description(self) -> str:
-        """When and what."""
+    def __str__(self) -> str:
         how = "at once" if self.kind == "sudden" else f"more and more often over {_place(self.width)}"
-        what = {"labels": "every class takes another's label", "features": "columns change places and signs"}[self.what]
+        what = "every class takes another's label" if self.what == "labels" else "columns change places and signs"
         return f"{what} from {_place(self.at)} on, {how}"
 
     def _apply(self, X: Matrix, y: Integers, n_classes: int, generator: Generator) -> tuple[Matrix, Integers]:
@@ -145,9 +138,7 @@ class Imbalance(Change):
     def __post_init__(self) -> None:
         check_number("ratio", self.ratio, above=1)
 
-    @property
-    def description(self) -> str:
-        """How rare."""
+    def __str__(self) -> str:
         return f"classes thinned out, in random order, down to 1 in {self.ratio:g}"
 
     def _apply(self, X: Matrix, y: Integers, n_classes: int, generator: Generator) -> tuple[Matrix, Integers]:
@@ -167,11 +158,9 @@ class SeveralRight(Change):
 
     def __post_init__(self) -> None:
         check_integer("n_right", self.n_right, low=1)
-        check_choice("rule", self.rule, RULES)
+        check_choice("rule", self.rule, _RULES)
 
-    @property
-    def description(self) -> str:
-        """How many are right, and which."""
+    def __str__(self) -> str:
         which = {"linear": "the highest of a random linear rule", "next": "the label and those that follow it"}
         return f"{self.n_right} labels are right in every round, {which[self.rule]}"
 
@@ -212,7 +201,8 @@ def with_label_noise(stream: _Stream, rate: float, seed: int = 0) -> _Stream:
     >>> bool((y == iris.y).any())
     False
     """
-    return _changed(LabelNoise(rate), stream, seed)
+    changed: _Stream = _changed(LabelNoise(rate), stream, seed)
+    return changed
 
 
 def with_drift(
@@ -250,7 +240,8 @@ def with_drift(
     >>> y.tolist(), with_drift((X, y), "sudden", at=6, seed=2)[1].tolist()
     ([0, 0, 0, 0, 0, 0, 1, 1, 2, 0], [0, 0, 0, 0, 0, 0, 0, 0, 1, 2])
     """
-    return _changed(Drift(kind, at, what, width), stream, seed)
+    changed: _Stream = _changed(Drift(kind, at, what, width), stream, seed)
+    return changed
 
 
 def with_imbalance(stream: _Stream, ratio: float, seed: int = 0) -> _Stream:
@@ -262,10 +253,8 @@ def with_imbalance(stream: _Stream, ratio: float, seed: int = 0) -> _Stream:
 
     Parameters
     ----------
-    stream : pair (X, y) or DataSet
-        Rows and labels.
-    ratio, seed : float, int
-        More than 1, and the seed of the draw.
+    stream, ratio, seed : pair (X, y) or DataSet, float, int
+        Rows and labels; more than 1, and the seed of the draw.
 
     Examples
     --------
@@ -273,7 +262,8 @@ def with_imbalance(stream: _Stream, ratio: float, seed: int = 0) -> _Stream:
     >>> np.bincount(with_imbalance(bundled("iris"), 10, seed=1).y).tolist()
     [18, 50, 3]
     """
-    return _changed(Imbalance(ratio), stream, seed)
+    changed: _Stream = _changed(Imbalance(ratio), stream, seed)
+    return changed
 
 
 def with_several_right(
@@ -303,11 +293,8 @@ def with_several_right(
     >>> right.shape, set(right.sum(axis=1).tolist())
     ((1797, 10), {3})
     """
-    change = SeveralRight(n_right, rule)
-    if isinstance(stream, DataSet):
-        return change.applied(stream.X, stream.y, stream.n_classes, check_seed(seed))
-    rows, names, codes = _checked(stream)
-    return change.applied(rows, codes, len(names), check_seed(seed))
+    changed: tuple[Matrix, npt.NDArray[np.bool_]] = _changed(SeveralRight(n_right, rule), stream, seed)
+    return changed
 
 
 def split_changes(text: str) -> tuple[tuple[Change, ...], str]:
@@ -335,46 +322,45 @@ def split_changes(text: str) -> tuple[tuple[Change, ...], str]:
 
 
 def _read_change(name: str, text: str) -> Change:
-    known = [field.name for field in fields(CHANGES[name])]
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    given = once((known[0], read_value(part)) if "=" not in part else read_setting(name, part) for part in parts)
-    for setting in given:
-        if setting not in known:
-            near = did_you_mean(setting, known)
-            raise ValueError(f"{name}:{text}: {name} has no setting {setting!r}; it has {', '.join(known)}{near}")
-    for field in fields(CHANGES[name]):
-        if field.default is MISSING and field.name not in given:
-            raise ValueError(f"{name}:{text}: {name} needs a {field.name}, a number after the colon")
+    kind, known = CHANGES[name], [field.name for field in fields(CHANGES[name])]
     try:
-        return CHANGES[name](**given)
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        given = once((known[0], read_value(part)) if "=" not in part else read_setting(name, part) for part in parts)
+        for setting in given:
+            if setting not in known:
+                near = did_you_mean(setting, known)
+                raise ValueError(f"{name} has no setting {setting!r}; it has {', '.join(known)}{near}")
+        if fields(kind)[0].default is MISSING and known[0] not in given:
+            raise ValueError(f"{name} needs a {known[0]}, a number after the colon")
+        return kind(**given)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}:{text}: {error}") from error
 
 
-def _changed(change: Change, stream: _Stream, seed: int) -> _Stream:
-    seed = check_seed(seed)
+def _changed(change: Change, stream: Any, seed: int) -> Any:
+    """Return a pair or a data set, changed; if several labels are right then, rows and a matrix."""
     if isinstance(stream, DataSet):
-        X, y = change.applied(stream.X, stream.y, stream.n_classes, seed)
-        return replace(stream, X=X, y=y, about=(*stream.about, ("changed", change.description)))
-    rows, names, codes = _checked(stream)
-    X, codes = change.applied(rows, codes, len(names), seed)
-    return X, names[codes]
-
-
-def _checked(stream: Any) -> tuple[Matrix, npt.NDArray[Any], Integers]:
-    """Return the rows of a pair, its labels, and their positions, checked."""
+        X, y = change.applied(stream.X, stream.y, stream.n_classes, check_seed(seed))
+        about = (*stream.about, ("changed", str(change)))
+        return (X, y) if y.ndim == 2 else replace(stream, X=X, y=y, about=about)
     if not isinstance(stream, tuple) or len(stream) != 2:
         raise ValueError(f"stream must be a pair (X, y), or a DataSet; got {type(stream).__name__}")
     rows = as_matrix(check_rows(stream[0]))
-    return rows, *classes_and_codes(check_labels(stream[1], rows.shape[0]))
+    names, codes = classes_and_codes(check_labels(stream[1], rows.shape[0]))
+    X, y = change.applied(rows, codes, len(names), check_seed(seed))
+    return X, y if y.ndim == 2 else names[y]
 
 
 def _round(place: int | float, n_rounds: int) -> int:
-    return round(place * n_rounds) if isinstance(place, (float, np.floating)) else int(place)
+    return round(place * n_rounds) if _is_share(place) else int(place)
 
 
 def _place(place: int | float) -> str:
-    return f"{100 * place:g} % of the rounds" if isinstance(place, (float, np.floating)) else f"{place} rounds"
+    return f"{100 * place:g} % of the rounds" if _is_share(place) else f"{place} rounds"
+
+
+def _is_share(place: int | float) -> bool:
+    return isinstance(place, (float, np.floating))
 
 
 def _rotated(X: Matrix, is_new: npt.NDArray[np.bool_], order: Integers, signs: npt.NDArray[np.float64]) -> Matrix:

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 
 from onebit.inputs import Floats, Integers, SparseRows, check_rows
@@ -28,9 +27,8 @@ class DataSet:
     ----------
     name : str
         What it is called in tables and figures.
-    X : array or scipy CSR array of shape (rows, features)
-    y : array of shape (rows,)
-        Positions in `label_names`.
+    X, y : array or scipy CSR array of shape (rows, features), array of shape (rows,)
+        The rows, and their labels as positions in `label_names`.
     label_names : tuple of str
     about : tuple of pairs of str
         How the file was read, as in `onebit.streams.describe`; not part of the content.
@@ -98,13 +96,9 @@ def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[s
     # An identifier or a measurement was taken for the label.
     if len(names) == len(labels) > 2:
         raise ValueError(f"{where}: every row has a label of its own ({names[0]!s}, {names[1]!s}, …); is it the label?")
-    return DataSet(name, rows, codes, _names(names, label_names))
-
-
-def _names(labels: npt.NDArray[Any], given: Sequence[str] | None) -> tuple[str, ...]:
-    if given is not None and labels.dtype.kind in "iu" and labels[0] >= 0 and labels[-1] < len(given):
-        return tuple(str(given[label]) for label in labels)
-    return tuple(str(label) for label in labels)
+    if label_names is not None and names.dtype.kind in "iu" and names[0] >= 0 and names[-1] < len(label_names):
+        return DataSet(name, rows, codes, tuple(str(label_names[label]) for label in names))
+    return DataSet(name, rows, codes, tuple(map(str, names)))
 
 
 def as_matrix(rows: Floats | SparseRows) -> Matrix:
@@ -127,19 +121,15 @@ def describe(data: DataSet) -> dict[str, str]:
     names = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in data.label_names]
     listed = [f"{name} {count}" for name, count in zip(names, counts, strict=True)]
     more = f", … and {len(listed) - _MOST} more" if len(listed) > _MOST else ""
-    about = dict(data.about)
-    kind = "numbers, sparse" if data.is_sparse else "numbers"
     facts = {
-        "read as": about.get("read as", ""),
         "rows": f"{data.X.shape[0]}",
-        "label": about.get("label", ""),
         "classes": f"{data.n_classes}: {', '.join(listed[:_MOST])}{more}",
-        "columns": about.get("columns", f"{data.X.shape[1]} of {kind}"),
-        "dropped": about.get("dropped", ""),
-        "missing": about.get("missing", ""),
+        "columns": f"{data.X.shape[1]} of numbers{', sparse' if data.is_sparse else ''}",
+        **dict(data.about),
         "changed": "; ".join(text for name, text in data.about if name == "changed"),
     }
-    return {name: text for name, text in facts.items() if text}
+    order = ("read as", "rows", "label", "classes", "columns", "dropped", "missing", "changed")
+    return {name: facts[name] for name in order if facts.get(name)}
 
 
 def in_lines(about: Mapping[str, str]) -> str:

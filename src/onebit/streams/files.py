@@ -5,25 +5,25 @@ import io
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import scipy.sparse
 
+from onebit.encoding import Encoder
 from onebit.extras import missing_extra
 from onebit.files import NPZ_DAMAGE, npz_array, npz_bytes
 from onebit.machine_memory import check_memory, memory, no_more_than
+from onebit.streams.child_reader import read_in_child
 from onebit.streams.data_set import DataSet, make_data_set
 from onebit.streams.reading import Reading, option
 
 if TYPE_CHECKING:
-    from onebit.streams.columns import TableColumns
     from onebit.streams.table import Table
 
-Made = TypeVar("Made")
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")  # data sets that come with scikit-learn
 SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "text"),
@@ -37,6 +37,7 @@ TABLES = ("text", "parquet", "arff")  # files with named columns, of which one i
 _ROOM = 4  # times the size of a file: what reading it takes
 _CHUNK = 1 << 20  # bytes that are unpacked at once
 _LONGEST_ERROR = 1000  # letters
+_SLOWEST = 1_000_000  # bytes of a Parquet file in a second, beside a minute
 # The names under which scipy.sparse.save_npz keeps a CSR matrix.
 _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
@@ -84,7 +85,13 @@ def read_table(path: str | Path, label: str | int | None = None, **options: Any)
     path, reading = Path(path), Reading(label, **options).checked()
     kind = _kind_of(path)
     if kind in TABLES:
-        return understand_table(path, reading, _make_table_data_set)
+        with open_table(path, reading) as table:
+            from onebit.streams.columns import read_columns  # needs Polars
+
+            found = read_columns(table, reading)
+            encoder, X = Encoder.of_table(found.features)
+            data = make_data_set(plain_name(path), X, found.labels, found.where)
+            return replace(data, about=tuple(found.about.items()), encoder=encoder)
     for name in ("label", "drop", "columns"):
         if name in reading.given:
             raise ValueError(
@@ -97,19 +104,35 @@ def read_table(path: str | Path, label: str | int | None = None, **options: Any)
         return data
 
 
-def understand_table(path: Path, reading: Reading, understand: "Callable[[Table, Reading], Made]") -> "Made":
-    """Read a file of named columns and return the result of `understand`, or raise a ValueError that names the file."""
+@contextmanager
+def open_table(path: Path, reading: Reading) -> Iterator["Table"]:
+    """Read a file of named columns; errors inside, of memory and of Polars too, become a ValueError that names it."""
     kind = _kind_of(path)
     if kind not in TABLES:
         raise ValueError(f"{path}: must be a table (CSV, Parquet, ARFF), which has named columns; it is {kind}")
     _check_polars(path)
     from polars.exceptions import PanicException, PolarsError
 
+    from onebit.streams.table import read_arff, read_text, table_of_frame
+
     with _reading_errors(path, reading):
         try:
-            return understand(_read_table(path, kind, reading), reading)
+            if kind == "parquet":
+                frame = read_in_child(path, memory(), 60 + path.stat().st_size // _SLOWEST)
+                yield table_of_frame(path, frame, "Parquet")
+            else:
+                yield (read_arff if kind == "arff" else read_text)(path, _content(path), reading)
         except (PanicException, PolarsError) as error:  # such as a date beyond all calendars, or a name that is none
             raise ValueError(f"{path}: cannot be understood ({str(error).splitlines()[0]})") from error
+
+
+def read_untrusted(path: Path, reading: Reading, seconds: int) -> DataSet:
+    """Read a table as `read_table` does, in a child process whose memory and time are limited."""
+    _check_polars(path)
+    reading = reading.checked()
+    with _reading_errors(path, reading):
+        data: DataSet = read_in_child(path, memory(), seconds, reading._asdict())
+        return data
 
 
 def _check_polars(path: Path) -> None:
@@ -169,40 +192,6 @@ def plain_name(path: Path) -> str:
     return path.name[: -len(ending(path) or path.suffix) or None].removesuffix("_csr")
 
 
-def read_untrusted_text(path: Path, reading: Reading, seconds: int) -> DataSet:
-    """Read delimited text as `read_table` does, in a child process whose memory and time are limited."""
-    from onebit.streams.child_reader import read_text_in_child
-
-    _check_polars(path)
-    reading = reading.checked()
-    with _reading_errors(path, reading):
-        return _encoded_data_set(path, read_text_in_child(path, reading, seconds))
-
-
-def _make_table_data_set(table: "Table", reading: Reading) -> DataSet:
-    from onebit.streams.columns import read_columns
-
-    return _encoded_data_set(table.path, read_columns(table, reading))
-
-
-def _encoded_data_set(path: Path, found: "TableColumns") -> DataSet:
-    encoder, X = found.encode()
-    data = make_data_set(plain_name(path), X, found.labels, found.where)
-    return replace(data, about=tuple(found.about.items()), encoder=encoder)
-
-
-def _read_table(path: Path, kind: str, reading: Reading) -> "Table":
-    from onebit.streams.child_reader import read_parquet_in_child
-    from onebit.streams.table import as_utf8, read_arff, read_text_table, table_of_frame
-
-    if kind == "parquet":
-        return table_of_frame(path, read_parquet_in_child(path), "Parquet")
-    content = _content(path)
-    if kind == "arff":
-        return read_arff(path, as_utf8(path, content, reading.encoding).decode())
-    return read_text_table(path, content, reading)
-
-
 def _content(path: Path) -> bytes:
     """Return the content of a file, decompressed if needed."""
     with path.open("rb") as file:
@@ -259,21 +248,17 @@ def _read_npz(path: Path) -> DataSet:
         check_memory(8 * held["X"].size if "X" in held else 0)  # which becomes floats
     except NPZ_DAMAGE as error:
         raise ValueError(f"{path}: is not a whole npz file of plain arrays ({error})") from error
-    is_sparse = all(part in held for part in _SPARSE_PARTS)
-    if "y" not in held or not ("X" in held or is_sparse):
+    if "y" not in held or not ("X" in held or held.keys() >= set(_SPARSE_PARTS)):
         raise ValueError(
             f"{path}: must hold X and y, or {', '.join(_SPARSE_PARTS)} and y; it holds {', '.join(found) or 'nothing'}"
         )
+    X = held.get("X")
+    if X is None:
+        try:
+            parts = (held["data"], held["indices"], held["indptr"])
+            X = scipy.sparse.csr_array(parts, shape=tuple(held["shape"].tolist()))
+            X.check_format(full_check=True)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}: data, indices, indptr and shape are no sparse matrix ({error})") from error
     names = held["classes"].ravel().tolist() if "classes" in held else None
-    X = held["X"] if "X" in held else _sparse(path, held)
     return make_data_set(plain_name(path), X, held["y"], str(path), names)
-
-
-def _sparse(path: Path, held: dict[str, Any]) -> Any:
-    try:
-        parts = (held["data"], held["indices"], held["indptr"])
-        matrix = scipy.sparse.csr_array(parts, shape=tuple(held["shape"].tolist()))
-        matrix.check_format(full_check=True)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: data, indices, indptr and shape are no sparse matrix ({error})") from error
-    return matrix

@@ -79,17 +79,7 @@ def paper_strong(rounds: int = 5_000_000, seed: int = 0) -> tuple[Floats, Intege
 def paper_weak(rounds: int = 5_000_000, seed: int = 0) -> tuple[Floats, Integers]:
     """Return the weakly, not strongly, separable set: points in a disc.
 
-    Its largest weak margin (Definition 1) is about 0.0495.
-
-    Parameters
-    ----------
-    rounds, seed : int
-        As for `paper_strong`.
-
-    Returns
-    -------
-    X, y : arrays of shape (rounds, 3) and (rounds,)
-        As for `paper_strong`.
+    Its largest weak margin (Definition 1) is about 0.0495. Parameters and result are as for `paper_strong`.
 
     Examples
     --------

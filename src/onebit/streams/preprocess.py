@@ -41,21 +41,19 @@ def preprocess(X: Any, method: str, unit_length: bool = False) -> Any:
     """
     check_choice("preprocessing", method, METHODS)
     rows = as_matrix(check_rows(X))
-    ready = rows if method == "none" else standardize(rows) if method == "standardize" else standardize_online(rows)
-    return _to_unit_length(ready) if unit_length else ready
+    ready = rows if method == "none" else standardize(rows) if method == "standardize" else _online(rows)
+    if not unit_length or not scipy.sparse.issparse(ready):
+        return unit_rows(ready) if unit_length else ready
+    ready = sparse_rows_to_unit(ready)
+    lengths = np.sqrt(np.asarray(ready.multiply(ready).sum(axis=1)).ravel())
+    return scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ ready)
 
 
 def describe_preprocessing(method: str, unit_length: bool, is_sparse: bool) -> str:
     """Return a description of what `preprocess` does."""
-    seen = {"standardize": "all rows played", "online": "the rows so far", "none": ""}[method]
-    if method == "none":
-        description = "rows as they are"
-    elif is_sparse:
-        description = (
-            f"sparse: columns not centred, divided by their root mean square over {seen}, a constant column added"
-        )
-    else:
-        description = f"columns standardised over {seen}, a constant column added"
+    seen = "all rows played" if method == "standardize" else "the rows so far"
+    how = "sparse: columns not centred, divided by their root mean square" if is_sparse else "columns standardised"
+    description = "rows as they are" if method == "none" else f"{how} over {seen}, a constant column added"
     return f"{description}, then rows divided by their length" if unit_length else description
 
 
@@ -74,11 +72,8 @@ def standardize(X: Any) -> Any:
     return np.column_stack([standard, np.ones(len(X))])
 
 
-def standardize_online(X: Any) -> Any:
-    """Return rows standardised by mean and variance of the rows up to and with each, a column of ones appended.
-
-    A column that has not varied yet is 0. No later row has any influence.
-    """
+def _online(X: Any) -> Any:
+    """Return rows standardised over the rows up to and with each; 0 in a column that has not varied; ones appended."""
     if scipy.sparse.issparse(X):
         rows = X.tocsr().astype(np.float64, copy=True)
         columns, starts = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
@@ -87,15 +82,6 @@ def standardize_online(X: Any) -> Any:
     out = np.ones((X.shape[0], X.shape[1] + 1))
     _standardize_online(unlocked(np.ascontiguousarray(X, dtype=np.float64)), new_statistics(X.shape[1]), out)
     return out
-
-
-def _to_unit_length(X: Any) -> Any:
-    """Return rows divided by their length; a row of zeros stays."""
-    if not scipy.sparse.issparse(X):
-        return unit_rows(X)
-    X = sparse_rows_to_unit(X)
-    lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-    return scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ X)
 
 
 def _with_ones(X: Any) -> Any:

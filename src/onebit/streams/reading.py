@@ -2,16 +2,15 @@
 
 import shlex
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, NamedTuple
 
 from onebit.inputs import check_choice, check_integer, check_number
 
-MAX_WORDS = 100  # a column with more different words than this is a name, a code or free text
 _SMALL, _TIMES = 2 * 2**30, 200  # bytes; times the size of a file
 
 
 class Reading(NamedTuple):
-    """What to read of a file, and how; `option_help` returns what is annotated."""
+    """What to read of a file, and how."""
 
     label: Annotated[
         str | int | None,
@@ -52,29 +51,13 @@ class Reading(NamedTuple):
         return self._replace(drop=_several(self.drop), columns=_several(self.columns), delimiter=delimiter)
 
     def most_bytes(self, file_size: int) -> float:
-        """Return the most memory that reading a file of that size may take.
-
-        Examples
-        --------
-        >>> Reading().most_bytes(1000) / 2**30, Reading(max_gib=3.5).most_bytes(1000) / 2**30
-        (2.0, 3.5)
-        """
+        """Return the most memory that reading a file of that size may take."""
         return max(_SMALL, _TIMES * file_size) if self.max_gib is None else self.max_gib * 2**30
 
     @property
     def given(self) -> dict[str, Any]:
         """The options that differ from their defaults."""
         return {name: value for name, value in self._asdict().items() if value != self._field_defaults[name]}
-
-
-def option_help() -> dict[str, str]:
-    """Return what each option means, by its name.
-
-    >>> option_help()["delimiter"]
-    'What stands between cells; otherwise it is found out.'
-    """
-    hints = get_type_hints(Reading, include_extras=True)
-    return {name: hints[name].__metadata__[0] for name in Reading._fields}
 
 
 def option(name: str, value: Any) -> str:

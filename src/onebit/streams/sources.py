@@ -7,6 +7,7 @@ are written before any of them: ``noise:0.05:digits`` (see `onebit.streams.chang
 """
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -96,8 +97,7 @@ def _find(text: str, reading: Reading) -> Source:
     if path.is_file() or ending(path):
         # Files without columns may be in the same folder: column options do not apply to them.
         has_columns = SUFFIXES.get(ending(path) or "") in TABLES
-        reading = reading if has_columns else PLAIN
-        return Source(before + plain_name(path), path.resolve(), reading, changes=changes)
+        return Source(before + plain_name(path), path.resolve(), reading if has_columns else PLAIN, changes=changes)
     if rest in BUNDLED or rest in _exported([]):
         return Source(before + rest, changes=changes)
     if rest in _exported(["rounds", "seed"]) or is_import_path(rest):
@@ -114,11 +114,7 @@ def _find(text: str, reading: Reading) -> Source:
 
 
 def known_names() -> list[str]:
-    """Return the names of all sets and streams that come with scikit-learn or onebit.
-
-    >>> known_names()[:6]
-    ['breast_cancer', 'digits', 'iris', 'paper_strong', 'paper_weak', 'several_right']
-    """
+    """Return the names of all sets and streams that come with scikit-learn or onebit."""
     return sorted([*BUNDLED, *_exported([]), *_exported(["rounds", "seed"])])
 
 
@@ -140,16 +136,13 @@ def _with_distinct_names(sources: list[Source]) -> list[Source]:
     """Use the file's whole name, then its path, where two sets would have the same."""
     # animals.csv beside animals.npz, then a/animals.csv beside b/animals.csv.
     for longer in (lambda path: path.name, str):
-        names = [source.name for source in sources]
-        sources = [
-            source._replace(name=_before(source) + longer(source.path))
-            if names.count(source.name) > 1 and source.path
-            else source
-            for source in sources
-        ]
-    for source in sources:
-        if [other.name for other in sources].count(source.name) > 1:
-            raise ValueError(f"{source.name}: the data set is named twice")
+        counts = Counter(source.name for source in sources)
+        for i, source in enumerate(sources):
+            if counts[source.name] > 1 and source.path:
+                sources[i] = source._replace(name=_before(source) + longer(source.path))
+    for name, count in Counter(source.name for source in sources).items():
+        if count > 1:
+            raise ValueError(f"{name}: the data set is named twice")
     return sources
 
 
@@ -164,14 +157,9 @@ def draw_function(stream: str) -> Callable[..., Any]:
 
 
 def draw(stream: str, rounds: int, seed: int) -> tuple[Any, Integers, int]:
-    """Return the rows and labels of a stream, and the number of classes.
-
-    >>> X, y, n_classes = draw("paper_weak", 5, seed=0)
-    >>> X.shape, n_classes
-    ((5, 3), 3)
-    """
+    """Return the rows and labels of a stream, and the number of classes."""
     X, y = _drawn(stream, rounds, seed)
-    n_classes = _kind(stream).n_classes
+    n_classes = _kind(stream)[0]
     if y.ndim == 1 and y.max() >= n_classes:
         raise ValueError(
             f"stream {stream}: label {y.max()} is missing from the first {_ENOUGH_ROUNDS} rounds of seed 0, which tell "
@@ -180,31 +168,17 @@ def draw(stream: str, rounds: int, seed: int) -> tuple[Any, Integers, int]:
     return X, y, n_classes
 
 
-class _Kind(NamedTuple):
-    """What is known of a stream that is drawn."""
-
-    n_classes: int
-    is_sparse: bool
-    has_several: bool
-
-
-@lru_cache  # the same for every run of a comparison
-def _kind(stream: str) -> _Kind:
-    """Return what one draw tells of a stream."""
-    # For all seeds, so that all runs have the same number of classes.
+@lru_cache  # one draw for all seeds, so that all runs have the same number of classes
+def _kind(stream: str) -> tuple[int, bool, bool]:
+    """Return how many classes a stream has, whether its rows are sparse, and whether several labels may be right."""
     X, y = _drawn(stream, _ENOUGH_ROUNDS, seed=0)
-    has_several = y.ndim == 2
-    return _Kind(y.shape[1] if has_several else int(y.max()) + 1, bool(scipy.sparse.issparse(X)), has_several)
+    return y.shape[1] if y.ndim == 2 else int(y.max()) + 1, bool(scipy.sparse.issparse(X)), y.ndim == 2
 
 
 def has_several_right(source: Source) -> bool:
-    """Return whether several labels may be right in a round, so that there is a matrix in place of labels.
-
-    >>> has_several_right(find_source("several:2:wine")), has_several_right(find_source("wine"))
-    (True, False)
-    """
+    """Return whether several labels may be right in a round, so that there is a matrix in place of labels."""
     is_made = any(isinstance(change, SeveralRight) for change in source.changes)
-    return is_made or (source.stream is not None and _kind(source.stream).has_several)
+    return is_made or (source.stream is not None and _kind(source.stream)[2])
 
 
 def check_one_right(source: Source) -> None:
@@ -214,12 +188,8 @@ def check_one_right(source: Source) -> None:
 
 
 def is_sparse_stream(stream: str) -> bool:
-    """Return whether a stream's rows are sparse.
-
-    >>> is_sparse_stream("syn_sep"), is_sparse_stream("paper_weak")
-    (True, False)
-    """
-    return _kind(stream).is_sparse
+    """Return whether a stream's rows are sparse."""
+    return _kind(stream)[1]
 
 
 def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
@@ -240,11 +210,7 @@ def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
 
 
 def draw_source(source: Source, rounds: int, seed: int) -> tuple[Matrix, Integers, int]:
-    """Return the rows and labels of a stream with its changes, and the number of classes.
-
-    >>> draw_source(find_source("imbalance:10:syn_sep"), 50, seed=0)[0].shape
-    (50, 400)
-    """
+    """Return the rows and labels of a stream with its changes, and the number of classes."""
     n_drawn, thinning = rounds, source.thinning
     while True:
         X, y, n_classes = draw(str(source.stream), n_drawn, seed)
@@ -285,11 +251,7 @@ def load(source: Source) -> DataSet:
 
 
 def as_data_set(source: Source, rounds: int) -> DataSet:
-    """Return a data set, or the first rounds of a stream as one, with all changes.
-
-    >>> as_data_set(Source("wedges"), 50).X.shape, as_data_set(find_source("paper_weak"), 50).X.shape
-    ((78, 2), (50, 3))
-    """
+    """Return a data set, or the first rounds of a stream as one, with all changes."""
     check_one_right(source)
     if source.stream is None:
         data = load(source)
@@ -301,5 +263,5 @@ def as_data_set(source: Source, rounds: int) -> DataSet:
 
 def say_changes(source: Source) -> dict[str, str]:
     """Return a readable description of a source's changes, or nothing."""
-    described = "; then ".join(change.description for change in reversed(source.changes))
+    described = "; then ".join(str(change) for change in reversed(source.changes))
     return {"changed": described} if described else {}

@@ -13,6 +13,8 @@ rows few would be near it, and a smaller margin would hardly be harder.
 """
 
 import math
+from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,12 +33,10 @@ _NOISE_WORDS = 20  # noise words of a document
 _WRONG_LABELS = 0.05  # of the set that is not separable
 _FAR = 2**32  # a document needs 26 numbers: the numbers of the codes start far beyond
 
-# Of the stream with a known margin: rows drawn at a time.
-_AT_ONCE = 4096
-# Each direction is the one of so many that is farthest from those before: all classes get room.
-_CANDIDATES = 256
-# So many draws without a single row: the margin is too large for these classes.
-_HOPELESS = 50
+# Of the stream with a known margin.
+_AT_ONCE = 4096  # rows drawn at a time
+_CANDIDATES = 256  # each direction is the one of so many that is farthest from those before: all classes get room
+_HOPELESS = 50  # draws without a single row: the margin is too large for these classes
 
 # Of the stream with several right labels: a label is right where its direction's product is above the level.
 _N_LABELS, _N_FEATURES, _LEVEL, _NEAREST = 6, 4, 0.25, 0.05
@@ -79,27 +79,13 @@ def syn_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.csr_ar
 
 
 def syn_non_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.csr_array, Integers]:
-    """Return SynNonSep: the rows of `syn_sep`, with 5 % of the labels replaced by another.
-
-    Parameters
-    ----------
-    rounds, seed : int
-        As for `syn_sep`.
-
-    Returns
-    -------
-    X, y : CSR array of shape (rounds, 400), array of shape (rounds,)
-        As for `syn_sep`.
+    """Return SynNonSep: as `syn_sep`, with 5 % of the labels replaced by another.
 
     Examples
     --------
     >>> (X, y), (same_X, right) = syn_non_sep(rounds=1000, seed=1), syn_sep(rounds=1000, seed=1)
     >>> (X != same_X).nnz, int((y != right).sum())
     (0, 43)
-
-    References
-    ----------
-    Kakade, Shalev-Shwartz, Tewari (2008). Efficient bandit algorithms for online multiclass prediction. ICML.
     """
     X, y = syn_sep(rounds, seed)
     return LabelNoise(_WRONG_LABELS).applied(X, y, N_CLASSES, seed)
@@ -208,21 +194,24 @@ def weak_margin(
     n = check_integer("rounds", rounds, low=1)
     margin = check_number("margin", margin, above=0.0)
     W = directions(n_classes, n_features, seed)
+    X = _collected(n, seed, lambda generator: _rows_near_borders(W, margin, generator))
+    if X is None:
+        raise ValueError(
+            f"margin must be smaller for n_classes={len(W)} in n_features={W.shape[1]}: of "
+            f"{_HOPELESS * _AT_ONCE} rows none has a gap from {margin!r} to twice that. Use a smaller margin"
+        )
+    return X, np.argmax(X @ W.T, axis=1)
+
+
+def _collected(n: int, seed: int, draw: Callable[[np.random.Generator], Floats]) -> Floats | None:
+    """Return the first n rows of many draws, or None if the first draws give none."""
     generator = np.random.default_rng([check_seed(seed), 1])
-    X, y = np.empty((n, W.shape[1])), np.empty(n, dtype=np.int64)
-    filled, draws = 0, 0
-    while filled < n:
-        rows, labels = _rows_near_borders(W, margin, generator)
-        draws += 1
-        if filled == 0 and len(rows) == 0 and draws == _HOPELESS:
-            raise ValueError(
-                f"margin must be smaller for n_classes={len(W)} in n_features={W.shape[1]}: of "
-                f"{_HOPELESS * _AT_ONCE} rows none has a gap from {margin!r} to twice that. Use a smaller margin"
-            )
-        taken = min(len(rows), n - filled)
-        X[filled : filled + taken], y[filled : filled + taken] = rows[:taken], labels[:taken]
-        filled += taken
-    return X, y
+    kept = [draw(generator)]
+    while sum(map(len, kept)) < n:
+        if len(kept) == _HOPELESS and not sum(map(len, kept)):
+            return None
+        kept.append(draw(generator))
+    return np.concatenate(kept)[:n]
 
 
 def directions(n_classes: int, n_features: int, seed: int = 0) -> Floats:
@@ -232,8 +221,7 @@ def directions(n_classes: int, n_features: int, seed: int = 0) -> Floats:
     generator = np.random.default_rng([check_seed(seed), 0])
     W = np.empty((0, d))
     for _ in range(K):
-        candidates = generator.normal(size=(_CANDIDATES, d))
-        candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
+        candidates = _on_sphere(generator, d, _CANDIDATES)
         closeness = (candidates @ W.T).max(axis=1, initial=-1.0)
         W = np.vstack([W, candidates[np.argmin(closeness)]])
     scaled: Floats = W / np.sqrt(K)
@@ -267,18 +255,15 @@ def several_right(rounds: int = 100_000, seed: int = 0) -> tuple[Floats, npt.NDA
     0.028
     """
     n, W = check_integer("rounds", rounds, low=1), several_right_separators(seed)
-    generator = np.random.default_rng([check_seed(seed), 1])
     least = _NEAREST * np.linalg.norm(W[0]) / math.hypot(1.0, _LEVEL) / math.sqrt(2.0)
-    kept, n_kept = [np.empty((0, W.shape[1]))], 0
-    while n_kept < n:
-        rows = generator.normal(size=(_AT_ONCE, W.shape[1] - 1))
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        rows = np.column_stack([rows, np.ones(_AT_ONCE)]) / math.sqrt(2.0)
+
+    def some_rows(generator: np.random.Generator) -> Floats:
+        rows = np.column_stack([_on_sphere(generator, W.shape[1] - 1), np.ones(_AT_ONCE)]) / math.sqrt(2.0)
         scores = rows @ W.T
-        rows = rows[(np.abs(scores) >= least).all(axis=1) & (scores > 0.0).any(axis=1)]
-        kept.append(rows)
-        n_kept += len(rows)
-    X = np.concatenate(kept)[:n]
+        found: Floats = rows[(np.abs(scores) >= least).all(axis=1) & (scores > 0.0).any(axis=1)]
+        return found
+
+    X = cast(Floats, _collected(n, seed, some_rows))
     return X, X @ W.T > 0.0
 
 
@@ -289,17 +274,21 @@ def several_right_separators(seed: int = 0) -> Floats:
     return separators
 
 
-def _rows_near_borders(W: Floats, margin: float, generator: np.random.Generator) -> tuple[Floats, Integers]:
-    rows = generator.normal(size=(_AT_ONCE, W.shape[1]))
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+def _on_sphere(generator: np.random.Generator, n_features: int, n: int = _AT_ONCE) -> Floats:
+    rows = generator.normal(size=(n, n_features))
+    found: Floats = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return found
+
+
+def _rows_near_borders(W: Floats, margin: float, generator: np.random.Generator) -> Floats:
+    rows = _on_sphere(generator, W.shape[1])
     wanted = margin * generator.uniform(1.0, 2.0, _AT_ONCE) * np.where(generator.random(_AT_ONCE) < 0.5, 1.0, -1.0)
     nearest = np.argsort(rows @ W.T, axis=1)[:, -2:]
     across = W[nearest[:, 1]] - W[nearest[:, 0]]
     gap = np.einsum("ij,ij->i", rows, across)
     rows += ((wanted - gap) / np.einsum("ij,ij->i", across, across))[:, None] * across
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    scores = rows @ W.T
-    order = np.sort(scores, axis=1)
+    order = np.sort(rows @ W.T, axis=1)
     gaps = order[:, -1] - order[:, -2]
-    kept = (gaps >= margin) & (gaps <= 2.0 * margin)
-    return rows[kept], np.argmax(scores[kept], axis=1)
+    found: Floats = rows[(gaps >= margin) & (gaps <= 2.0 * margin)]
+    return found

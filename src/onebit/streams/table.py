@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
@@ -24,7 +24,7 @@ from onebit.streams.reading import Reading, option
 LABEL_NAMES = ("label", "class", "target", "y")
 """A column of this name is the label unless another is asked for; without one it is the last column."""
 # ASCII digits only: Python accepts 1_0 and ٣ as numbers, but in a file they are words.
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)")
+NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "'|'"}  # those that are detected
 _SAMPLE, _SAMPLE_LINES = 1 << 16, 100  # bytes and lines in which the delimiter is detected
@@ -67,23 +67,20 @@ class Table(NamedTuple):
             raise ValueError(f"{self.path}: a column is named by a text or a position; got {wanted!r:.80}") from None
         except ValueError:
             near = did_you_mean(str(wanted), self.names)
-            if len(self.names) == 1:
+            if n == 1:
                 near = ". If it has more, say what stands between them with delimiter (--delimiter)"
-            raise ValueError(
-                f"{self.path}: has no column {wanted!r}; its columns are {shorten(self.names)}{near}"
-            ) from None
+            known = shorten(self.names)
+            raise ValueError(f"{self.path}: has no column {wanted!r}; its columns are {known}{near}") from None
         if not -n <= position < n:
             raise ValueError(f"{self.path}: has no column {position}; its {n} columns are 0 to {n - 1}")
         return position % n
 
     def positions(self, wanted: Sequence[str | int]) -> list[int]:
         """Return the positions of columns; a text may name several with commas between."""
-        known: dict[str | int, int] = {name: j for j, name in enumerate(self.names)} if wanted else {}
-        found = []
+        found: list[int] = []
         for each in wanted:
-            several = isinstance(each, str) and each not in known and "," in each
-            parts = [part.strip() for part in str(each).split(",")] if several else [each]
-            found += [known[name] if name in known else self.position(name) for name in parts]
+            is_list = isinstance(each, str) and "," in each and each not in self.names
+            found += map(self.position, [part.strip() for part in str(each).split(",")] if is_list else [each])
         return found
 
 
@@ -99,21 +96,15 @@ def shorten(names: Sequence[str], most: int = 12) -> str:
 # Delimited text.
 
 
-def read_text_table(path: Path, content: bytes, reading: Reading) -> Table:
+def read_text(path: Path, content: bytes, reading: Reading) -> Table:
     """Read delimited text, all cells as text."""
     text, delimiter = _decode(path, content, reading)
-    _check_size(text, delimiter.encode())
-    cells = _read_quickly(text, delimiter)
-    if cells is None:
-        cells = _frame(path, text, delimiter)
-    cells = _without_blanks(cells)
+    n_cells = text.count(delimiter.encode()) + text.count(b"\n") + text.count(b"\r") + 1
+    n_columns = text.lstrip().split(b"\n", 1)[0].count(delimiter.encode()) + 1
+    check_memory(2 * len(text) + _BYTES_OF_A_CELL * n_cells + _BYTES_OF_A_COLUMN * n_columns)
+    cells = read_cells(path, text, delimiter)
     if cells.height == 0:
         raise ValueError(f"{path}: the file is empty")
-    if (cells.to_series(-1) == "").any():
-        # Polars pads rows that are too short: only the csv module distinguishes them from rows that end with an empty
-        # cell.
-        for _ in _records(path, text, delimiter):
-            pass
 
     def line(row: int) -> str:
         return f"line {next(islice(_records(path, text, delimiter), row, None))[0]}"
@@ -143,17 +134,10 @@ def _decode(path: Path, content: bytes, reading: Reading) -> tuple[bytes, str]:
     return text, reading.delimiter or find_delimiter(sample, len(text) <= _SAMPLE)
 
 
-def _check_size(text: bytes, delimiter: bytes) -> None:
-    """Raise a MemoryError if the cells and columns of a text will take more memory than is allowed."""
-    n_cells = text.count(delimiter) + text.count(b"\n") + text.count(b"\r") + 1
-    n_columns = text.lstrip().split(b"\n", 1)[0].count(delimiter) + 1
-    check_memory(2 * len(text) + _BYTES_OF_A_CELL * n_cells + _BYTES_OF_A_COLUMN * n_columns)
-
-
 def as_utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
     """Return text in UTF-8 without a byte order mark, or raise if it is not in the given encoding."""
     marked = encoding or next((name for mark, name in _ENCODINGS.items() if content.startswith(mark)), "utf-8")
-    text = content
+    text, remedy = content, "name its encoding, such as --encoding cp1252 or utf-16, or save it as UTF-8"
     try:
         if marked != "utf-8" or not content.isascii():
             text = content.decode(marked).encode()
@@ -162,21 +146,14 @@ def as_utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
             f"encoding must be one that Python knows, such as cp1252 or utf-16; got {encoding!r}"
         ) from None
     except UnicodeError as error:
-        message, place = str(error), ""
-        if isinstance(error, UnicodeDecodeError):
-            line = error.object[: error.start].count(b"\n") + 1
-            message, place = error.reason, f" at byte {error.start}, line {line}"
-        raise ValueError(
-            f"{path}: is not {marked.upper()} text ({message}{place}); name its encoding, such as --encoding cp1252, "
-            "or save it as UTF-8"
-        ) from error
+        line = 1 + content[: getattr(error, "start", 0)].count(b"\n")
+        reason = getattr(error, "reason", error)
+        raise ValueError(f"{path}: is not {marked.upper()} text ({reason} in line {line}); {remedy}") from error
     while text.startswith(codecs.BOM_UTF8):  # some programs write the mark twice
         text = text[len(codecs.BOM_UTF8) :]
     if b"\0" in text:
-        line = text[: text.index(b"\0")].count(b"\n") + 1
-        raise ValueError(
-            f"{path}, line {line}: has a zero byte; name its encoding, such as --encoding utf-16, or save it as UTF-8"
-        )
+        line = 1 + text[: text.index(b"\0")].count(b"\n")
+        raise ValueError(f"{path}, line {line}: has a zero byte; {remedy}")
     return text
 
 
@@ -203,14 +180,25 @@ def find_delimiter(sample: str, is_whole: bool = True) -> str:
     return other if cells and all(_DECIMAL_COMMA.fullmatch(cell) for cell in cells) else best
 
 
+def read_cells(path: Path, text: bytes, delimiter: str, *, quickly: bool = True) -> pl.DataFrame:
+    """Return stripped cells, without rows that are empty then; by Polars where it reads them as the csv module does."""
+    cells = _read_quickly(text, delimiter) if quickly else None
+    if cells is None:
+        columns = zip(*(row for _, row in _records(path, text, delimiter)), strict=True)
+        cells = pl.DataFrame([pl.Series(f"{j}", column, dtype=pl.String) for j, column in enumerate(columns)])
+    cells.columns = [f"{j}" for j in range(cells.width)]
+    cells = cells.with_columns(pl.all().str.strip_chars())
+    has_empty = cells.width and (cells.to_series(0) == "").any()
+    return cells.filter(pl.any_horizontal(pl.all() != "")) if has_empty else cells
+
+
 def _read_quickly(text: bytes, delimiter: str) -> pl.DataFrame | None:
-    """Return all cells by Polars, or None where it would read them differently from the csv module."""
-    if delimiter == " " or not delimiter.isascii() or text.count(b"\r") != text.count(b"\r\n"):
-        return None
-    has_quotes = b'"' in text
-    if has_quotes and re.search(re.escape(delimiter).encode() + rb'[ \t]+"', text):
-        return None
+    """Return all cells by Polars, or None where it may read them differently from the csv module."""
     body = text.lstrip(b"\r\n")
+    is_odd = delimiter == " " or not delimiter.isascii() or text.count(b"\r") != text.count(b"\r\n")
+    has_quotes = b'"' in text
+    if is_odd or (has_quotes and re.search(re.escape(delimiter).encode() + rb'[ \t]+"', text)):
+        return None
     if body.startswith((*_ZLIB, codecs.BOM_UTF8)):
         return None
     try:
@@ -219,10 +207,10 @@ def _read_quickly(text: bytes, delimiter: str) -> pl.DataFrame | None:
         )
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
-    too_long = (pl.all().str.len_bytes() > csv.field_size_limit()).any()
-    quotes = pl.all().str.contains('"', literal=True).any()
-    doubtful = any(cells.select(too_long).row(0)) or (has_quotes and any(cells.select(quotes).row(0)))
-    return None if doubtful else cells
+    doubts = [pl.all().str.len_bytes() > csv.field_size_limit()]
+    doubts += [pl.all().str.contains('"', literal=True)] if has_quotes else []
+    doubts += [pl.last().str.strip_chars() == ""]  # Polars pads rows that are too short
+    return None if any(any(cells.select(doubt.any()).row(0)) for doubt in doubts) else cells
 
 
 def _records(path: Path, text: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -245,73 +233,50 @@ def _records(path: Path, text: bytes, delimiter: str) -> Iterator[tuple[int, lis
         raise ValueError(f"{path}, line {reader.line_num}: {error}; is the file cut off?") from error
 
 
-def _frame(path: Path, text: bytes, delimiter: str) -> pl.DataFrame:
-    rows = [cells for _, cells in _records(path, text, delimiter)]
-    return pl.DataFrame(
-        [pl.Series(f"{j}", column, dtype=pl.String) for j, column in enumerate(zip(*rows, strict=True))]
-    )
-
-
-def _without_blanks(cells: pl.DataFrame) -> pl.DataFrame:
-    """Return stripped cells, without rows that are empty then."""
-    if cells.width == 0:
-        return cells
-    cells.columns = [f"{j}" for j in range(cells.width)]
-    edges = cells.select(pl.all().str.contains(r"^\s|\s$").any()).row(0)
-    padded = [name for name, has_blanks in zip(cells.columns, edges, strict=True) if has_blanks]
-    cells = cells.with_columns(pl.col(padded).str.strip_chars())
-    if (cells.to_series(0) == "").any():
-        cells = cells.filter(pl.any_horizontal(pl.all() != ""))
-    return cells
-
-
 def _header_is_first(cells: pl.DataFrame, reading: Reading) -> bool:
     """Return whether the first row names the columns.
 
     It does if one of its cells is a name that the user gave; or is a usual name of labels and comes nowhere else in its
     column; or if none of its cells is a number, and none comes again or there are only numbers below one of them.
     """
-    first = cells.row(0)
-    again = cells.slice(1).select(pl.col(name) == cell for name, cell in zip(cells.columns, first, strict=True))
-    repeats = again.select(pl.all().any()).row(0)
+    first, below = cells.row(0), cells.slice(1)
+    repeats = below.select((pl.col(name) == cell).any() for name, cell in zip(cells.columns, first, strict=True)).row(0)
     usual = () if isinstance(reading.label, str) else LABEL_NAMES
     given = [name for name in (reading.label, *reading.drop, *reading.columns) if isinstance(name, str)]
     named = {part.strip() for name in given for part in (name, *name.split(","))}
     for cell, repeated in zip(first, repeats, strict=True):
         # A number may be a position instead.
-        if (cell in named and not (repeated and _NUMBER.fullmatch(cell))) or (cell.lower() in usual and not repeated):
+        if (cell in named and not (repeated and NUMBER.fullmatch(cell))) or (cell.lower() in usual and not repeated):
             return True
-    if any(_NUMBER.fullmatch(cell) for cell in first):
+    if any(NUMBER.fullmatch(cell) for cell in first):
         return False
-    return not any(repeats) or any(
-        cells.slice(1).select(pl.all().str.contains(f"^(?:{_NUMBER.pattern})$").all()).row(0)
-    )
+    return not any(repeats) or any(below.select(pl.all().str.contains(f"^(?:{NUMBER.pattern})$").all()).row(0))
 
 
-def _column_names(path: Path, line: str, header: Sequence[Any], reading: Reading) -> list[str]:
+def _column_names(path: Path, line: str, header: Sequence[str], reading: Reading) -> list[str]:
     """Return the names in a header, or raise if a column that will be used has no unique name."""
-    names = [str(cell) for cell in header]
     dropped = {f"{name}" for name in reading.drop}
-    for j, name in enumerate(names):
-        if not name and dropped.isdisjoint((f"{j}", f"{j - len(names)}")):
+    for j, name in enumerate(header):
+        if not name and dropped.isdisjoint((f"{j}", f"{j - len(header)}")):
             raise ValueError(
                 f"{path}, {line}: column {j} has no name. If it is a row number, leave it out with "
                 f"{option('drop', [j])}; otherwise name it"
             )
-        names[j] = name or f"column {j}"
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
-        raise ValueError(f"{path}, {line}: two columns are named {twice!r}")
+    names = [name or f"column {j}" for j, name in enumerate(header)]
+    ((most_frequent, count),) = Counter(names).most_common(1)
+    if count > 1:
+        raise ValueError(f"{path}, {line}: two columns are named {most_frequent!r}")
     return names
 
 
 # ARFF and Parquet.
 
 
-def read_arff(path: Path, text: str) -> Table:
+def read_arff(path: Path, content: bytes, reading: Reading) -> Table:
     """Read an ARFF file: numbers, nominal values, strings and dates."""
     from sklearn.externals import _arff  # scipy's reader supports neither quotes nor line numbers
 
+    text = as_utf8(path, content, reading.encoding).decode()
     # Sparse rows are made dense: a row of two letters has as many cells as there are attributes.
     head = _DATA.search(text)
     n_rows = text.count("\n", head.end()) if head else 0
@@ -320,7 +285,10 @@ def read_arff(path: Path, text: str) -> Table:
         # Dates are text that `columns` parses.
         found = _arff.loads(_DATE_ATTRIBUTE.sub(r"\1 string", text))
     except Exception as error:  # a damaged file may raise anything
-        raise ValueError(f"{path}: is not a whole ARFF file ({_first_line(error)})") from error
+        # Not its ``str``, which may fail where the file has a percent sign.
+        message = str(getattr(error, "message", error)).replace("%d", str(getattr(error, "line", "")))
+        reason = message.strip() or type(error).__name__
+        raise ValueError(f"{path}: is not a whole ARFF file ({reason.splitlines()[0][:200]})") from error
     columns = []
     for j, (name, kind) in enumerate(found["attributes"]):
         values = [row[j] for row in found["data"]]
@@ -329,15 +297,6 @@ def read_arff(path: Path, text: str) -> Table:
         else:
             columns.append(pl.Series(name, values, dtype=pl.String if kind == "STRING" else pl.Float64))
     return table_of_frame(path, pl.DataFrame(columns), "ARFF")
-
-
-def _first_line(error: BaseException) -> str:
-    """Return the short message of an error; ``str`` of an ARFF error may fail where the file has a percent sign."""
-    try:
-        message = str(error).strip()
-    except Exception:
-        message = str(getattr(error, "message", ""))
-    return (message or type(error).__name__).splitlines()[0][:200]
 
 
 def table_of_frame(path: Path, frame: pl.DataFrame, description: str) -> Table:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from onebit.inputs import Floats, Integers, check_rows, dense
 from onebit.kernels import Kernel, as_kernel
 from onebit.labels import check_labels, classes_and_codes
-from onebit.theory.exact import root_down, root_up, squared_length, whole, whole_multiple
+from onebit.theory.exact import largest_square, root_down, root_up, whole, whole_multiple
 
 Kind = Literal["weak", "strong"]
 
@@ -181,7 +181,7 @@ def attained(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel:
         return 0.0
     found = np.flatnonzero(least - errors <= highest)  # any of these may be the least
     exact = min(_exact_least(kind, vectors, rows[found[block]], codes[found[block]]) for block in blocks(found))
-    return root_down((factor * exact) ** 2 / squared_length(vectors)) if exact > 0 else 0.0
+    return root_down((factor * exact) ** 2 / largest_square(vectors.reshape(1, -1))) if exact > 0 else 0.0
 
 
 def blocks(rows: npt.NDArray[Any]) -> list[slice]:

@@ -1,14 +1,13 @@
 """Numbers without rounding: inputs as fractions, floats as whole numbers, roots on a chosen side, exact zeros.
 
-`check_fraction` takes a float's binary value: what is built from data is then exact. (`onebit.bounds` reads the radius
-and the margin of a theorem as the decimals they are written as.) A float is a whole number times a power of two, so
-rows of floats are rows of Python's integers with one common power, and their sums of products are exact.
+`check_fraction` takes a float's binary value (`onebit.bounds` reads it as the decimal it is written as). Rows of floats
+are rows of Python's integers with one common power of two, and their sums of products are exact.
 """
 
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -86,12 +85,7 @@ def whole_multiple(values: Sequence[Fraction]) -> list[int]:
 
 
 def whole(values: Any) -> tuple[Objects, int]:
-    """Return floats as whole numbers times 2 to one common exponent.
-
-    >>> numbers, exponent = whole([0.5, -3.0])
-    >>> numbers.tolist(), exponent
-    ([1, -6], -1)
-    """
+    """Return floats as whole numbers times 2 to one common exponent."""
     mantissas, exponents = np.frexp(np.asarray(values, dtype=float))
     digits = np.ldexp(mantissas, 53).astype(np.int64)
     nonzero = digits != 0
@@ -102,12 +96,6 @@ def whole(values: Any) -> tuple[Objects, int]:
     # the zeros at the end of every number are no digits.
     trailing = int((np.log2(digits[nonzero] & -digits[nonzero]) + shifts[nonzero]).min())
     return digits.astype(object) << shifts.astype(object) >> trailing, least - 53 + trailing
-
-
-def squared_length(values: Any) -> Fraction:
-    """Return the sum of all squares of floats, exactly."""
-    numbers, power = whole(values)
-    return Fraction(int((numbers * numbers).sum())) * Fraction(4) ** power
 
 
 def largest_square(rows: Floats) -> Fraction:
@@ -144,7 +132,7 @@ def vanishing_weights(rows: Objects) -> list[int] | None:
     count = len(rows)
     if count - 1 > min(len(equations), _MOST_EQUATIONS):
         return None
-    with localcontext(prec=_DIGITS):
+    with localcontext(Context(prec=_DIGITS)):
         sizes = np.array([Decimal(max(map(abs, row))) for row in equations.tolist()], dtype=object)[:, None]
         # After exchange steps the table has the inverse of the chosen equations in the chosen weights' columns.
         table, chosen = equations * Decimal(1) / sizes, dict[int, int]()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap, to_hex, to_rgb
+from matplotlib.colors import ListedColormap, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
@@ -22,22 +22,16 @@ from onebit.theory.polynomials import ChebyshevConstruction, HalfspacePolynomial
 from onebit.theory.weak_labeling import SolvingRow
 from onebit.theory.weak_to_strong import Looseness
 
-
-def _tint(colour: str, share: float) -> str:
-    """Return a colour mixed with white, so that lines and names stand out."""
-    red, green, blue = (1.0 - share * (1.0 - part) for part in to_rgb(colour))
-    return to_hex((red, green, blue))
-
-
 _PLUS, _MINUS = PALETTE[:2]
+# Colours with their opacity, so that lines and names stand out.
 _LEVELS = {
-    "p ≤ −½": _tint(_MINUS, 0.5),
-    "−½ < p < 0": _tint(_MINUS, 0.15),
-    "0 < p < ½": _tint(_PLUS, 0.15),
-    "p ≥ ½": _tint(_PLUS, 0.45),
+    "p ≤ −½": to_rgba(_MINUS, 0.5),
+    "−½ < p < 0": to_rgba(_MINUS, 0.15),
+    "0 < p < ½": to_rgba(_PLUS, 0.15),
+    "p ≥ ½": to_rgba(_PLUS, 0.45),
 }
 _MARGIN = "log₂ of the strong margin\nafter the rational kernel"
-_SOLVABLE, _UNSOLVABLE = PALETTE[:2]
+_ANSWERS = {True: (PALETTE[0], "has a solution"), False: (PALETTE[1], "has none")}
 _LINES = [
     ("measured_log2", PALETTE[0], "measured"),
     ("sharper_log2", PALETTE[4], "proved, sharper constants"),
@@ -180,11 +174,8 @@ def draw_solving_time(rows: Sequence[SolvingRow]) -> Figure:
         figure, (nodes, seconds) = new_figure(1, 2, 3.6)
         _draw_work(nodes, rows, lambda row: float(row.n_nodes), "nodes searched")
         _draw_work(seconds, rows, lambda row: row.seconds, "seconds")
-        handles = [
-            Line2D([], [], color=_SOLVABLE, marker="o", linestyle="", label="has a solution"),
-            Line2D([], [], color=_UNSOLVABLE, marker="o", linestyle="", label="has none"),
-            Line2D([], [], color=INK, label="median"),
-        ]
+        handles = [Line2D([], [], color=c, marker="o", linestyle="", label=label) for c, label in _ANSWERS.values()]
+        handles.append(Line2D([], [], color=INK, label="median"))
         figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure
 
@@ -192,7 +183,7 @@ def draw_solving_time(rows: Sequence[SolvingRow]) -> Figure:
 def _draw_work(axes: Axes, rows: Sequence[SolvingRow], value: Callable[[SolvingRow], float], name: str) -> None:
     sizes = sorted({row.n_elements for row in rows})
     axes.plot(sizes, [np.median([value(row) for row in rows if row.n_elements == size]) for size in sizes], color=INK)
-    for answer, colour in ((True, _SOLVABLE), (False, _UNSOLVABLE)):
+    for answer, (colour, _) in _ANSWERS.items():
         some = [row for row in rows if row.is_splittable == answer]
         axes.plot([row.n_elements for row in some], [value(row) for row in some], "o", color=colour, ms=4, alpha=0.75)
     # Exponential growth is a line on this axis.

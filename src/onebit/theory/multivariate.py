@@ -39,8 +39,8 @@ def monomial(x: Sequence[Fraction], alpha: Exponents) -> Fraction:
 class MultivariatePolynomial:
     """A polynomial in d variables: exponents (α₁,…,α_d) → coefficient, a fraction.
 
-    It never changes. Add, subtract, multiply and raise to a power with the usual signs; plain numbers count as
-    constants. Evaluate one point exactly with `evaluate`, many in floating point by calling it.
+    It never changes. Add, subtract, multiply and raise to a power with the usual signs. Evaluate one point exactly with
+    `evaluate`, many in floating point by calling it.
 
     Parameters
     ----------
@@ -120,8 +120,7 @@ class MultivariatePolynomial:
     @property
     def squared_norm(self) -> Fraction:
         """‖p‖², exactly."""
-        shared, whole = self._over_one_denominator()
-        return Fraction(sum(value * value for value in whole), shared**2)
+        return sum((value**2 for value in self._coefficients.values()), Fraction(0))
 
     @property
     def log2_norm(self) -> float:
@@ -158,11 +157,10 @@ class MultivariatePolynomial:
 
     def __mul__(self, other: "MultivariatePolynomial | Number") -> "MultivariatePolynomial":
         # Over one denominator the inner loop works on integers, which is ten times faster than on fractions.
-        second = self._like(other)
-        (shared, left), (shared_right, right) = self._over_one_denominator(), second._over_one_denominator()
+        (shared, left), (shared_right, right) = self._whole_terms(), self._like(other)._whole_terms()
         product: dict[Exponents, int] = {}
-        for alpha, a in zip(self._coefficients, left, strict=True):
-            for beta, b in zip(second._coefficients, right, strict=True):
+        for alpha, a in left.items():
+            for beta, b in right.items():
                 powers = tuple(i + j for i, j in zip(alpha, beta, strict=True))
                 product[powers] = product.get(powers, 0) + a * b
         shared *= shared_right
@@ -202,9 +200,11 @@ class MultivariatePolynomial:
             )
         return other
 
-    def _over_one_denominator(self) -> tuple[int, list[int]]:
+    def _whole_terms(self) -> tuple[int, dict[Exponents, int]]:
+        """Return the coefficients' common denominator, and their multiples by it."""
         values = [*self._coefficients.values()]
-        return math.lcm(*(value.denominator for value in values)), whole_multiple(values)
+        shared = math.lcm(*(value.denominator for value in values))
+        return shared, dict(zip(self._coefficients, whole_multiple(values), strict=True))
 
 
 def _term(value: Fraction, alpha: Exponents) -> str:

@@ -15,7 +15,7 @@ Wolfe (1976). Finding the nearest point in a polytope. Mathematical Programming.
 """
 
 from collections.abc import Callable
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,15 +76,6 @@ class Hull:
             return np.array([a, b]) * len(self.classes) + self.codes[[b, a]]
         return np.array([a, b]) if self._strong_class in self.codes[[a, b]] else None
 
-    def shortest(self) -> Integers:
-        """Return a vertex of least length."""
-        example = int(np.argmin(np.einsum("ij,ij->i", self.points, self.points)))
-        if self._strong_class is not None:
-            return np.array([example])
-        # With any rival the vector has length √2·‖x‖.
-        K = len(self.classes)
-        return np.array([example * K + (int(self.codes[example]) + 1) % K])
-
     def price(self, direction: Numbers) -> tuple[Numbers, Integers]:
         """Return each example's least product with a direction, and the vertex that has it."""
         scores, each = self.points @ direction.reshape(len(self.classes), -1).T, np.arange(len(self.points))
@@ -123,12 +114,11 @@ def nearest_point(
     """Return the hull's nearest point to the origin, beginning with vertices that may be near it.
 
     It ends when the relative gap is at most `gap`, when the combination's length is zero to rounding, or when rounding
-    allows no further step; the caller reads from the result which of them it was. `on_pass` is called with the gap
-    after every pass over all vertices.
+    allows no further step. `on_pass` is called with the gap after every pass over all vertices.
     """
-    with localcontext(prec=_DIGITS):
+    with localcontext(Context(prec=_DIGITS)):
         active = (_DecimalActiveSet if hull.points.dtype == object else _ActiveSet)(hull.dimension)
-        _work_through(active, hull, hull.shortest() if first is None else first, gap)
+        _work_through(active, hull, hull.price(active.direction)[1][:_POOL] if first is None else first, gap)
         stalled = 0
         while True:
             values, vertices = hull.price(active.direction)

@@ -103,8 +103,8 @@ class HalfspacePolynomial:
             raise ValueError(f"halfspaces must be a Halfspaces(directions, margin); got {halfspaces!r}")
         self.halfspaces = halfspaces
 
-    def _of_scores(self, scores: Sequence[Fraction]) -> Fraction:
-        """Return p at a point with the given ⟨v₁,x⟩,…,⟨v_m,x⟩, exactly."""
+    def evaluate(self, x: Sequence[Number]) -> Fraction:
+        """Return p(x), exactly."""
         raise NotImplementedError
 
     def _values_and_exponents(self, scores: Floats) -> tuple[Floats, Floats]:
@@ -119,10 +119,6 @@ class HalfspacePolynomial:
     def n_coefficients(self) -> int:
         """The most coefficients that the expansion can have: one per monomial of degree at most `degree_bound`."""
         return math.comb(self.degree_bound + self.halfspaces.n_variables, self.halfspaces.n_variables)
-
-    def evaluate(self, x: Sequence[Number]) -> Fraction:
-        """Return p(x), exactly."""
-        return self._of_scores(self.halfspaces.scores(x))
 
     def signs_and_log2(self, X: Any) -> tuple[Floats, Floats]:
         """Return sign p and log₂|p| for rows within the unit ball, in floating point: p itself often overflows."""
@@ -152,11 +148,6 @@ def chebyshev_coefficients(n: int) -> tuple[int, ...]:
     """Return the coefficients of Tₙ, the constant first.
 
     By Proposition 15, Tₙ has degree n, leading coefficient 2ⁿ⁻¹ (n ≥ 1) and norm at most (1+√2)ⁿ.
-
-    Examples
-    --------
-    >>> chebyshev_coefficients(4)
-    (1, 0, -8, 0, 8)
     """
     return tuple(_chebyshev_of(check_integer("n", n, low=0), _exact_polynomial([0, 1])).coef.tolist())
 
@@ -180,11 +171,6 @@ def chebyshev(n: int, z: Number) -> Fraction:
 
     By Proposition 15, Tₙ(cos θ) = cos nθ and Tₙ(cosh θ) = cosh nθ, so |Tₙ| ≤ 1 on [−1, 1], and
     Tₙ(z) ≥ 1 + n²(z−1) for z ≥ 1.
-
-    Examples
-    --------
-    >>> chebyshev(4, Fraction(1, 2))
-    Fraction(-1, 2)
     """
     return Fraction(_chebyshev_of(check_integer("n", n, low=0), check_fraction("z", z)))
 
@@ -223,7 +209,9 @@ class ChebyshevConstruction(HalfspacePolynomial):
         """Return log₂ of (constant·rs)^(rs/2); the constants 94 and 47 are valid too."""
         return self.degree_bound / 2.0 * math.log2(constant * self.degree_bound)
 
-    def _of_scores(self, scores: Sequence[Fraction]) -> Fraction:
+    def evaluate(self, x: Sequence[Number]) -> Fraction:
+        """Return p(x), exactly."""
+        scores = self.halfspaces.scores(x)
         return len(scores) + Fraction(1, 2) - sum(chebyshev(self.s, 1 - score) ** self.r for score in scores)
 
     def _values_and_exponents(self, scores: Floats) -> tuple[Floats, Floats]:
@@ -253,10 +241,6 @@ def stairs(n: int, z: Number) -> Fraction:
 
     Lemma 16: P_n(−z) ≤ P_n(z) ≤ 0 on [0, 1]; 0 ≤ 4·P_n(z) ≤ −P_n(−z) on [1, 2ⁿ]; −P_n(−z) ≥ 2^(n(n+1)) for z ≥ 0.
 
-    Examples
-    --------
-    >>> stairs(2, 3), stairs(2, -3)
-    (Fraction(2, 1), Fraction(-4900, 1))
     """
     check_integer("n", n, low=0)
     point = check_fraction("z", z)
@@ -315,8 +299,9 @@ class RationalConstruction(HalfspacePolynomial):
             raise ValueError(f"x must lie within the unit ball, where Lemma 18 holds; got {x!r}. Scale it")
         return sum((a / b for a, b in self._pairs(scores)), Fraction(1, 2) - len(scores))
 
-    def _of_scores(self, scores: Sequence[Fraction]) -> Fraction:
-        return Fraction(self._assembled(self._pairs(scores)))
+    def evaluate(self, x: Sequence[Number]) -> Fraction:
+        """Return p(x), exactly."""
+        return Fraction(self._assembled(self._pairs(self.halfspaces.scores(x))))
 
     def _pairs(self, scores: Sequence[Fraction]) -> list[tuple[Fraction, Fraction]]:
         """Return A(zᵢ) and B(zᵢ) for every halfspace."""

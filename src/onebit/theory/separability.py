@@ -44,7 +44,7 @@ _SETTLED = 1e-8
 # A combination longer than this share of the radius is not zero, where shares and lengths are floats of full precision.
 _PERHAPS_ZERO = 1e-6
 _ANY_LENGTH = 2.0**-1000
-# Numbers in X, and coordinates times active vertices squared, beyond which decimals would take more than some seconds.
+# Twice the numbers in X and coordinates times active vertices squared: beyond it decimals take more than some seconds.
 _MOST_WORK = 5e6
 # A share of the largest k(x, x) that is a few units of a float's last place: what is left then is rounding.
 _ROUNDING = 1e-15
@@ -379,7 +379,7 @@ class _Search:
         yield vectors if self._basis is None else vectors @ self._basis, point.vertices, weights
         # Separability, unlike the margin, does not depend on the columns' units.
         own, similar = np.full(self._rows.shape[1], math.frexp(self.radius)[1]), self._column_sizes()
-        is_small = self._rows.size + hull.dimension * len(point.vertices) ** 2 <= _MOST_WORK
+        is_small = 2 * self._rows.size + hull.dimension * len(point.vertices) ** 2 <= _MOST_WORK
         for exponents, convert in ((similar, np.asarray), (own, as_decimals))[: 1 + is_small]:
             scaled = hull.at(convert(np.ldexp(self._rows, -exponents)))
             point = nearest_point(scaled, gap=_GAP, on_pass=report, first=point.vertices)

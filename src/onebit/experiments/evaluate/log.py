@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from onebit.encoding import Encoder
 from onebit.inputs import Floats, Integers, check_number, check_real, check_rows, check_seed, take
 from onebit.labels import check_classes, check_labels, encode_labels, infer_classes
 from onebit.learners import Learner
 from onebit.streams.data_set import Matrix, as_matrix
-from onebit.streams.files import plain_name, understand_table
+from onebit.streams.files import open_table, plain_name
 from onebit.streams.reading import PLAIN, Reading
 
 if TYPE_CHECKING:
@@ -219,11 +220,8 @@ def read_log(
     (['mail', 'phone', 'mail'], [1, 0, -1], [0.9, 0.2, 0.9])
     """
     asked = reading._replace(label=columns.guess).checked()
-
-    def understand(table: "Table", asked: Reading) -> LoggedRounds:
+    with open_table(Path(path), asked) as table:
         return _understand(table, asked, columns, classes)
-
-    return understand_table(Path(path), asked, understand)
 
 
 def _understand(table: "Table", asked: Reading, columns: LogColumns, classes: Sequence[str] | None) -> LoggedRounds:
@@ -260,7 +258,7 @@ def _understand(table: "Table", asked: Reading, columns: LogColumns, classes: Se
         return values
 
     log = logged_rounds(
-        found.X,
+        Encoder.of_table(found.features)[1],
         np.array([str(label) for label in found.labels.tolist()]),
         cells("correct", _answer),
         cells("propensity", _chance),

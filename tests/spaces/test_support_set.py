@@ -11,8 +11,8 @@ from onebit.checks.problems import fresh, guesses_of, noisy_problem, snapshot
 from onebit.inputs import Floats
 from onebit.kernels import Gaussian, Kernel, Linear, Multinomial, Polynomial, Rational, Series
 from onebit.learners.uniform_guess import RULE
-from onebit.spaces import SupportSet, blocks
-from onebit.spaces.blocks import Screen
+from onebit.spaces import SupportSet, support_set
+from onebit.spaces.screen import Screen
 
 
 def scores_of(space: SupportSet, row: Floats) -> Floats:
@@ -26,7 +26,7 @@ def scores_of(space: SupportSet, row: Floats) -> Floats:
 @pytest.mark.parametrize("n_fixed", [0, 1, 2])
 def test_a_screen_is_as_close_as_it_says(kernel: Kernel, n_features: int, n_fixed: int) -> None:
     generator = np.random.default_rng(n_features)
-    space = SupportSet(kernel, RULE, (), n_features, 3)
+    space = SupportSet(kernel, RULE, (1.0,), n_features, 3)
     for _ in range(150):
         point = generator.uniform(-1, 1, (1, n_features)) / math.sqrt(n_features)
         space.add(point, generator.integers(-1, 2, size=3).astype(float))
@@ -62,7 +62,7 @@ def test_the_size_of_a_block_changes_nothing(monkeypatch: pytest.MonkeyPatch, ro
     problem = noisy_problem(500, n_features=30)
     learner = onebit.BanditPerceptron(Rational(), update="authors")
     expected, known = guesses_of(learner, problem.X, problem.y, engine="rounds"), snapshot(learner)
-    monkeypatch.setattr(blocks, "_ROWS", rows_at_once)
+    monkeypatch.setattr(support_set, "_ROWS", rows_at_once)
     assert np.array_equal(guesses_of(fresh(learner), problem.X, problem.y), expected)
     learner.fit(problem.X, problem.y)
     assert snapshot(learner) == known
@@ -72,7 +72,7 @@ def test_rows_in_doubt_are_scored_exactly(monkeypatch: pytest.MonkeyPatch) -> No
     """With margins made huge every row is in doubt, and the game is still the same."""
     X, y = onebit.streams.paper_weak(1500, seed=2)
     expected = guesses_of(onebit.BanditPerceptron(Rational()), X, y)
-    monkeypatch.setattr(blocks, "_ROUNDING", 1e6)
+    monkeypatch.setattr(support_set, "_ROUNDING", 1e6)
     assert np.array_equal(guesses_of(onebit.BanditPerceptron(Rational()), X, y), expected)
 
 
@@ -84,7 +84,7 @@ def test_margins_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Rational, "series", lambda self, n_features: coarse)
     assert np.array_equal(guesses_of(onebit.BanditPerceptron(Rational()), X, y), expected)
     monkeypatch.setattr(Screen, "error", lambda self, radius, rounding: 0.0)
-    monkeypatch.setattr(blocks, "_ROUNDING", 0.0)
+    monkeypatch.setattr(support_set, "_ROUNDING", 0.0)
     assert not np.array_equal(guesses_of(onebit.BanditPerceptron(Rational()), X, y), expected)
 
 
@@ -124,7 +124,7 @@ def test_a_row_outside_the_unit_ball_loses_nothing() -> None:
 
 
 def test_the_store_doubles_and_keeps_its_order() -> None:
-    space = SupportSet(Linear(), RULE, (), 2, 1)
+    space = SupportSet(Linear(), RULE, (1.0,), 2, 1)
     for i in range(100):
         space.add(np.array([[float(i), 1.0]]), np.array([1.0]))
     assert space.points[:, 0].tolist() == list(range(100))
