@@ -18,8 +18,8 @@ def learner_classes() -> list[type[Learner]]:
     found = set()
     for module in pkgutil.walk_packages(onebit.learners.__path__, f"{onebit.learners.__name__}."):
         for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
-            # A base class has no settings.
-            if issubclass(cls, Learner) and cls._get_param_names():
+            # What several learners share is no learner: Learner, RegressionLearner.
+            if issubclass(cls, Learner) and not cls.__name__.endswith("Learner"):
                 found.add(cls)
     return sorted(found, key=lambda cls: cls.__name__)
 

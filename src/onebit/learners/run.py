@@ -63,7 +63,11 @@ if TYPE_CHECKING:
 else:
 
     class _Classifier(ClassifierMixin, BaseEstimator):
-        pass
+        def __new__(cls, *_settings, **_named):
+            # Not in the data class, whose signature is that of its fields.
+            learner = super().__new__(cls)
+            learner._lock = threading.RLock()
+            return learner
 
 
 _FLOAT64 = np.dtype(np.float64)
@@ -81,12 +85,6 @@ class CommonSettings(_Classifier):
 
     classes: Any = None
     seed: int = 0
-
-    def __new__(cls, *_settings: Any, **_named: Any) -> Self:
-        """Return a learner with a lock."""
-        learner = super().__new__(cls)
-        learner._lock = threading.RLock()
-        return learner
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name. Classes that are a dictionary's keys are a list here: keys cannot be copied."""
