@@ -22,7 +22,7 @@ import scipy.sparse
 import onebit
 from onebit.checks.problems import fresh, noisy_problem
 from onebit.learners import all_learners
-from onebit.learners.saving import _CHECKSUM, _VERSION, _checksum_of, _comment, to_bytes
+from onebit.learners.saving import _BLANK_END, _CHECKSUM, _checksum_of, to_bytes
 
 STRANGE: tuple[Any, ...] = (None, -1, 0, 1, 2, 10**9, 2**63, 1e308, "", "x", [], {}, True, [[]], {"array": 0}, "auto")
 
@@ -41,8 +41,7 @@ def saved() -> list[bytes]:
 
 
 def sealed(content: bytes) -> bytes:
-    body = content[: -2 * _CHECKSUM]
-    return body + _checksum_of(body).hex().encode()
+    return content[:-_CHECKSUM] + _checksum_of(content)
 
 
 def flip_bytes(content: bytes, chance: random.Random) -> bytes:
@@ -94,7 +93,7 @@ def change_array(array: Any, chance: random.Random) -> Any:
 def change_parts(content: bytes, chance: random.Random) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(file, "w") as new:
-        new.comment = _comment(_VERSION, bytes(_CHECKSUM))
+        new.comment = _BLANK_END
         names = old.namelist()
         victims = set(chance.choices(names, k=chance.choice((1, 1, 2, 5))))
         for name in names:

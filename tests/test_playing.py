@@ -13,7 +13,7 @@ import onebit
 from everything import kernel_examples, learner_examples
 from onebit.asking import Asking
 from onebit.checks.problems import noisy_problem, snapshot
-from onebit.engine.loop import default_checkpoints
+from onebit.learners.run import default_checkpoints
 from onebit.streams import AdaptiveStream, LearnerView
 
 

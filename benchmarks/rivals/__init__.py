@@ -19,12 +19,12 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
-from onebit.engine.loop import default_checkpoints
 from onebit.experiments.grid import JSON, Spec
 from onebit.experiments.players import TOO_LITTLE, Player, PlayerTrace
 from onebit.experiments.workers import run_program
 from onebit.import_paths import import_path_of
 from onebit.inputs import Integers, check_choice, check_number
+from onebit.learners.run import default_checkpoints
 from rivals import program
 
 ENVIRONMENT = "ONEBIT_RIVALS"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from onebit import kernels, streams
     from onebit.decider.client import Client
     from onebit.decider.decider import Decider
-    from onebit.game import Guess, Trace
+    from onebit.game import Guess
     from onebit.learners import (
         SOBA,
         AdaptiveSurrogate,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         Wrapped,
         load,
     )
-    from onebit.playing import play
+    from onebit.playing import Trace, play
 
 __version__ = version("onebit")
 
@@ -85,7 +85,8 @@ __all__ = [
     "streams",
 ]
 
-_HOMES = {"Client": "decider.client", "Decider": "decider.decider", "Guess": "game", "Trace": "game", "play": "playing"}
+_HOMES = {"Client": "decider.client", "Decider": "decider.decider", "Guess": "game"}
+_HOMES |= dict.fromkeys(("Trace", "play"), "playing")
 
 
 def __getattr__(name: str) -> Any:

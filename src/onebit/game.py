@@ -1,34 +1,56 @@
-"""The words of the game: a guess, an answer, a trace of what happened.
+"""What the sides of a round give each other: a `Guess`, which is a ticket, and an `Answer`; a learner's open `Tickets`.
 
-Each round the learner is shown features, names one label (the *guess*) and gets one bit of feedback: right or wrong.
+Each round the learner is shown features, names one label (the *guess*) and gets one bit of feedback: right or wrong. A
+ticket is accepted once, and only as issued: if its round is open and its content, a random token included, is that of
+the ticket issued there. An equal one (saved and loaded, or from JSON) is as good as the original object.
+
+- A *restored* learner (a saved file, a pickle, or the child of a fork) accepts the tickets that were open when it was
+  saved. It draws tokens of its own, so it never accepts a ticket that the original, or another learner restored from
+  the same file, issued later.
+- A *copy* (`copy.copy`, `copy.deepcopy`) has the same state but no open tickets: no feedback is used twice.
+- A *fresh start* closes all tickets.
+
+The learner keeps the latest ``learner.max_open_tickets`` open tickets whole; `tell` finds these by their `id`. When
+there are more, the oldest *expires*: only a digest of eight bytes is kept, against which the ticket itself (the object,
+or its JSON) can still be checked. The digests of 256 rounds form a page, which is freed when its last ticket is closed.
 """
 
+import copy
+import math
+import operator
+import os
 import re
+import secrets
+import struct
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from onebit.extras import require_extra
-from onebit.inputs import Floats, Integers, Rows, SparseRows
+from onebit.inputs import Floats, Rows, SparseRows, check_rows
+from onebit.machine_memory import check_memory
 from onebit.typed_json import Trusted, describe, parse, restore, write
 
-TOKEN = 8
-"""How many random bytes a ticket carries: they cannot be guessed."""
-_ID = re.compile(f"([0-9]{{1,18}})-([0-9a-f]{{{2 * TOKEN}}})")
-
-if TYPE_CHECKING:
-    import polars
-    from matplotlib.axes import Axes
+TICKET_BYTES = 1_000
+"""Bytes of an open ticket beside its arrays."""
+_TOKEN = 8  # random bytes of a ticket: they cannot be guessed
+_ID = re.compile(f"([0-9]{{1,18}})-([0-9a-f]{{{2 * _TOKEN}}})")
+_TOKENS_AT_ONCE = 512  # one system call per ticket would cost a tenth of a guess
+# Whether the row is sparse; lengths of row, columns, scores and evidence; round, index, explored, version, propensity,
+# confidence, token.
+_HEAD = struct.Struct(f"<?qqqqqqbqdd{_TOKEN}s")
+_DIGEST = 8  # bytes; two tickets share a digest with probability about 10⁻¹⁹
+_PAGE = 256  # rounds
 
 
 class Guess(NamedTuple):
     """A ticket: what the learner guessed in one round, and what `tell` needs when the feedback comes.
 
     Keep it for as long as the answer takes, or only its `id`. The learner that issued it takes it once, as it is, in
-    any order (`onebit.learners.tickets` describes what a saved or copied learner takes). It travels as JSON.
+    any order (`onebit.game` describes what a saved or copied learner takes). It travels as JSON.
 
     Attributes
     ----------
@@ -92,15 +114,11 @@ class Guess(NamedTuple):
         for name in ("round", "token", "labels"):  # the id has the first two
             del fields[name]
         if isinstance(row, SparseRows):
-            fields["row"] = {
-                "values": row.values.tolist(),
-                "columns": row.columns.tolist(),
-                "n_columns": row.n_columns,
-            }
+            held: Any = {"values": row.values.tolist(), "columns": row.columns.tolist(), "n_columns": row.n_columns}
         else:
-            fields["row"] = row[0].tolist()
-        described = {"label": describe(self.label), "scores": describe(self.scores.tolist())}
-        return write({"onebit": "guess", "id": self.id, **fields, **described, "evidence": self.evidence.tolist()})
+            held = row[0].tolist()
+        fields |= {"row": held, "label": describe(self.label), "evidence": self.evidence.tolist()}
+        return write({"onebit": "guess", "id": self.id, **fields, "scores": describe(self.scores.tolist())})
 
     @classmethod
     def from_json(cls, text: str | bytes, trusted: Iterable[Any] = ()) -> "Guess":
@@ -118,10 +136,18 @@ class Guess(NamedTuple):
             fields = parse(text)
             if type(fields) is not dict or fields.pop("onebit", None) != "guess":
                 raise ValueError("it is not marked as a guess")
-            round, token = read_id(fields.pop("id"))
-            row, label = _row_of_json(fields.pop("row")), restore(fields.pop("label"), allowed)
+            round, token = _read_id(fields.pop("id"))
+            row, label = fields.pop("row"), restore(fields.pop("label"), allowed)
+            if type(row) is list:
+                rows: Rows = _floats(row)[None]
+            else:
+                columns, n_columns = row["columns"], row["n_columns"]
+                if type(columns) is not list or not all(type(column) is int for column in [*columns, n_columns]):
+                    raise ValueError(f"{columns!r:.80} is no list of columns")
+                starts = np.array([0, len(columns)])
+                rows = SparseRows(_floats(row["values"]), np.array(columns, dtype=np.int64), starts, n_columns)
             scores = _floats(restore(fields.pop("scores"), allowed))  # a label that was not allowed has −∞
-            fields |= {"row": row, "scores": scores, "evidence": _floats(fields.pop("evidence"))}
+            fields |= {"row": rows, "scores": scores, "evidence": _floats(fields.pop("evidence"))}
             return cls(round=round, label=label, labels=(), token=token, **fields)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise ValueError(f"text must be what Guess.to_json() returned; got {text!r:.80} ({error})") from error
@@ -139,11 +165,11 @@ class Guess(NamedTuple):
         return hash(self.token)
 
 
-def read_id(text: Any) -> tuple[int, bytes]:
+def _read_id(text: Any) -> tuple[int, bytes]:
     """Return the round and the token of a ticket's id, or raise ValueError."""
     found = _ID.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise ValueError(f"a ticket's id is like '17-{'0f' * TOKEN}'; got {text!r:.80}")
+        raise ValueError(f"a ticket's id is like '17-{'0f' * _TOKEN}'; got {text!r:.80}")
     return int(found[1]), bytes.fromhex(found[2])
 
 
@@ -151,15 +177,6 @@ def _floats(numbers: Any) -> Floats:
     if type(numbers) is not list or not all(type(number) is float for number in numbers):
         raise ValueError(f"{numbers!r:.80} is no list of numbers")
     return np.array(numbers, dtype=np.float64)
-
-
-def _row_of_json(row: Any) -> Rows:
-    if type(row) is list:
-        return _floats(row)[None]
-    values, columns, n_columns = _floats(row["values"]), row["columns"], row["n_columns"]
-    if type(columns) is not list or not all(type(column) is int for column in [*columns, n_columns]):
-        raise ValueError(f"{columns!r:.80} is no list of columns")
-    return SparseRows(values, np.array(columns, dtype=np.int64), np.array([0, len(columns)]), n_columns)
 
 
 class Answer(NamedTuple):
@@ -173,93 +190,257 @@ class Answer(NamedTuple):
     """The right label in the full-information game, −1 in the bandit game."""
 
 
-class Curve(NamedTuple):
-    """Cumulative mistakes at checkpoints."""
-
-    rounds: Integers
-    mistakes: Integers
+_tokens: list[bytes] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_tokens.clear)  # parent and child must not issue the same
 
 
-class ByRound(NamedTuple):
-    """What happened in each round of a game with confidence, one entry a round."""
+class Tickets:
+    """The open tickets of one learner.
 
-    confidence: Floats
-    """The confidence of the guess; NaN where there was too little feedback."""
-    right: npt.NDArray[np.bool_]
-    """Whether the guess, or the suggestion, was right."""
-    asked: npt.NDArray[np.bool_]
-    """Whether the label was asked for."""
-
-
-@dataclass(frozen=True)
-class Trace:
-    """What happened when one learner played one stream; `plot` draws it, `to_frame` is a table of it.
-
-    Attributes
+    Parameters
     ----------
-    rounds, mistakes, updates, uniform_guesses : int
-        Rounds played, wrong guesses (in rounds that were not asked about), rounds in which the learner changed, guesses
-        drawn to explore.
-    curve : Curve
-        Cumulative mistakes at a bounded number of checkpoints, the last being the last round.
-    guesses : array or None
-        The label guessed in every round, if it was asked for.
-    asked, suggestions_right : int
-        Rounds in which the label was asked for, and in how many of them the suggestion was right.
-    wrong_limit : float or None
-        The most mistakes that `wrong_at_most` allowed by the theorem.
-    by_round : ByRound or None
-        Confidence, right and asked of every round, of a game with confidence.
+    most : int
+        How many open tickets are kept whole; at least 1.
+    kept : iterable of Guess
+        Those that are open from the start, the oldest first.
     """
 
-    rounds: int
-    mistakes: int
-    updates: int
-    uniform_guesses: int
-    curve: Curve = field(repr=False)
-    guesses: npt.NDArray[Any] | None = field(default=None, repr=False)
-    asked: int = 0
-    suggestions_right: int = 0
-    wrong_limit: float | None = field(default=None, repr=False)
-    by_round: ByRound | None = field(default=None, repr=False)
+    def __init__(self, most: int, kept: Iterable[Guess] = ()) -> None:
+        self.most = most
+        self._kept = {guess.round: guess for guess in kept}
+        """The learner's own form of open tickets: what is done to the caller's does not reach it. The oldest first."""
+        self._pages: dict[int, npt.NDArray[np.uint64]] = {}
+        """Digests of expired tickets, by round; 0 where none is open."""
+        self._latest: Guess | None = None
+        """The caller's form of the latest ticket: nearly always the next to be told."""
 
-    def to_frame(self) -> "polars.DataFrame":
-        """Return the curve as a Polars frame: round, mistakes so far, and their share of the rounds so far.
+    def issue(self, *about: Any) -> Guess:
+        """Return an open ticket with these fields of a `Guess`, all but the token."""
+        while len(self._kept) >= self.most:
+            oldest = self._kept.pop(next(iter(self._kept)))
+            self._write(oldest.round, _digest(_content_of(oldest)))
+        try:
+            token = _tokens.pop()
+        except IndexError:
+            drawn = secrets.token_bytes(_TOKENS_AT_ONCE * _TOKEN)
+            token, *more = (drawn[start : start + _TOKEN] for start in range(0, len(drawn), _TOKEN))
+            _tokens.extend(more)
+        round, label, propensity, explored, index, row, scores, version, confidence, evidence, labels = about
+        head, rest = (round, label, propensity, explored, index), (labels, token)
+        # Half the time of Guess(…), which calls it.
+        self._kept[round] = tuple.__new__(Guess, (*head, row, scores, version, confidence, evidence, *rest))
+        if type(row) is SparseRows:
+            own: Any = SparseRows(row.values.copy(), row.columns.copy(), row.starts.copy(), row.n_columns)
+        else:
+            own = row.copy()
+        copies = own, scores.copy(), version, confidence, evidence.copy()
+        self._latest = guess = tuple.__new__(Guess, (*head, *copies, *rest))
+        return guess
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> curve = Curve(np.array([1, 2, 4]), np.array([1, 1, 2]))
-        >>> Trace(rounds=4, mistakes=2, updates=2, uniform_guesses=0, curve=curve).to_frame()["rate"].to_list()
-        [1.0, 0.5, 0.5]
-        """
-        require_extra("frames need", "files")
-        import polars
+    def look_up(self, guess: Guess | str, learner: Any) -> Guess:
+        """Return the learner's own form of an open ticket, given as itself, its JSON or its id, or raise ValueError."""
+        if isinstance(guess, Guess) and guess is self._latest and guess.round in self._kept:
+            return self._kept[guess.round]
+        if not isinstance(guess, str):
+            return self._check(guess, learner)
+        if guess.lstrip().startswith("{"):  # an id never does
+            return self._check(Guess.from_json(guess), learner)
+        round, token = _read_id(guess)
+        own = self._kept.get(round)
+        if own is not None and secrets.compare_digest(own.token, token):
+            return own
+        if own is None and self._digest_at(round):
+            raise ValueError(
+                f"guess {guess!r} has expired: the learner remembers {self.most} open tickets, the latest ones "
+                "(max_open_tickets). Tell the ticket itself instead of its id"
+            )
+        raise _not_open_error(repr(guess))
 
-        rounds, mistakes = self.curve
-        return polars.DataFrame({"round": rounds, "mistakes": mistakes, "rate": mistakes / rounds})
+    def _check(self, guess: Guess, learner: Any) -> Guess:
+        """Return the own form of a ticket, or raise ValueError unless it is open and unchanged."""
+        if type(guess) is not Guess:  # a subclass could change its values between checks
+            raise ValueError(f"guess must be what guess(x) returned, or its id; got {guess!r}")
+        edited = ValueError(f"guess of round {guess.round!r} was edited; tell the ticket as guess(x) returned it")
+        try:
+            # Copy first, then check: other threads may write to the caller's arrays in between.
+            given = _own_form(guess)
+            content = _content_of(given)
+        except (TypeError, ValueError, AttributeError, OverflowError, struct.error):
+            raise edited from None
+        own, labels = self._kept.get(given.round), learner._labels
+        if own is not None:
+            is_open, is_unchanged = own.token == given.token, _content_of(own) == content
+        else:
+            digest = self._digest_at(given.round)
+            is_open, is_unchanged = digest != 0, digest == _digest(content)
+        if not is_open:
+            raise _not_open_error(f"of round {given.round}")
+        if not is_unchanged or not 0 <= given.index < len(labels):  # a file may hold the digest of what was made up
+            raise edited
+        label = labels[given.index]
+        if type(given.label) is not type(label) or given.label != label:
+            raise edited
+        if own is None:
+            _check_fit(given, learner)
+        return own or given
 
-    def plot(self, axes: "Axes | None" = None, **line: Any) -> "Axes":
-        """Draw mistakes so far against rounds.
+    def close(self, guess: Guess) -> None:
+        """Close a ticket that was looked up."""
+        if self._kept.pop(guess.round, None) is None:
+            self._write(guess.round, 0)
+            if not self._pages[guess.round // _PAGE].any():
+                del self._pages[guess.round // _PAGE]
 
-        Parameters
-        ----------
-        axes : matplotlib Axes, optional
-            Where to; a new figure if not given.
-        **line
-            Passed on to `matplotlib.axes.Axes.plot`, such as ``label`` and ``color``.
+    def n_bytes(self) -> int:
+        """Return roughly how much memory open tickets take, if all are like the latest."""
+        latest = next(reversed(self._kept.values()), None)
+        if latest is None:
+            return 0
+        return len(self._kept) * (TICKET_BYTES + latest.row.nbytes + latest.scores.nbytes + latest.evidence.nbytes)
 
-        Returns
-        -------
-        matplotlib Axes
-        """
-        if axes is None:
-            require_extra("figures need", "figures")
-            from matplotlib import pyplot
+    def _digest_at(self, round: int) -> int:
+        page, place = divmod(round, _PAGE)
+        return int(self._pages[page][place]) if page in self._pages else 0
 
-            _, axes = pyplot.subplots(layout="constrained")
-        # The curve begins before the first round, with nothing.
-        axes.plot([0, *self.curve.rounds.tolist()], [0, *self.curve.mistakes.tolist()], **line)
-        axes.set(xlabel="rounds", ylabel="mistakes so far", xlim=(0, self.rounds))
-        axes.set_ylim(bottom=0)
-        return axes
+    def _write(self, round: int, digest: int) -> None:
+        page, place = divmod(round, _PAGE)
+        self._pages.setdefault(page, np.zeros(_PAGE, np.uint64))[place] = digest
+
+    def __copy__(self) -> "Tickets":
+        twin = Tickets(self.most, self._kept.values())
+        twin._pages = {number: page.copy() for number, page in self._pages.items()}
+        twin._latest = self._latest
+        return twin
+
+    def __deepcopy__(self, _memo: Any) -> "Tickets":
+        return copy.copy(self)  # tickets of its own need no copy
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the open tickets as a file holds them, for `from_arrays`."""
+        contents = [_content_of(guess) for guess in self._kept.values()]
+        places = {number: np.flatnonzero(page) for number, page in self._pages.items()}
+        rounds = [number * _PAGE + found for number, found in places.items()]
+        digests = [self._pages[number][found] for number, found in places.items()]
+        return {
+            "ends": np.cumsum([len(content) for content in contents], dtype=np.int64),
+            "content": np.frombuffer(b"".join(contents), np.uint8),
+            "expired_round": np.concatenate([np.zeros(0, np.int64), *rounds]),
+            "expired_digest": np.concatenate([np.zeros(0, np.uint64), *digests]).view(np.uint8).reshape(-1, _DIGEST),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]], learner: Any) -> "Tickets":
+        """Return the open tickets of a learner from a file that is not trusted, or raise ValueError."""
+        blank = cls(1).to_arrays()
+        if blank.keys() != arrays.keys():
+            raise ValueError("its tickets lack an array, or have another")
+        for name, like in blank.items():
+            if arrays[name].dtype.newbyteorder("=") != like.dtype or arrays[name].shape[1:] != like.shape[1:]:
+                raise ValueError(f"{name} of its tickets is {arrays[name].dtype} of shape {arrays[name].shape}")
+        native = {name: np.ascontiguousarray(arrays[name], like.dtype) for name, like in blank.items()}
+        starts, content = [0, *native["ends"].tolist()], native["content"].tobytes()
+        if sorted(starts) != starts or starts[-1] != len(content):
+            raise ValueError("its tickets do not lie one behind the other")
+        kept = [_guess_of(content[start:end], learner._labels) for start, end in pairwise(starts)]
+        for guess in kept:
+            _check_fit(guess, learner)
+        rounds = [-1, *(guess.round for guess in kept), learner.n_rounds_]
+        if any(later <= earlier for earlier, later in pairwise(rounds)):
+            raise ValueError("its tickets are not in the order of their rounds")
+        expired = native["expired_round"]
+        if len(expired) and not 0 <= expired.min() <= expired.max() < learner.n_rounds_:
+            raise ValueError("an expired ticket is of a round that was not played")
+        check_memory(_PAGE * _DIGEST * len(np.unique(expired // _PAGE)))
+        found = cls(learner.max_open_tickets, kept)
+        digests = native["expired_digest"].view(np.uint64).ravel()
+        for round, digest in zip(expired.tolist(), digests.tolist(), strict=True):
+            found._write(round, digest)
+        return found
+
+
+def _check_fit(guess: Guess, learner: Any) -> None:
+    """Raise ValueError unless compiled code can take a ticket: one from a file may be forged."""
+    row, state, evidence = guess.row, learner._state, guess.evidence
+    try:
+        checked: Any = check_rows(row)
+    except ValueError:
+        fits = False
+    else:
+        fits = checked.shape[0] == 1 and state.takes(checked, learner.n_features_in_)
+        if isinstance(row, SparseRows):  # its columns rise, and nothing is left over
+            fits = fits and all(np.array_equal(*pair) for pair in zip(checked, row, strict=True))
+    n_evidence = 0 if learner._confidence is None else learner._confidence.n_evidence
+    fits = fits and len(evidence) in (0, n_evidence) and bool(np.isfinite(evidence).all())
+    if not (fits and state.takes_scores(guess.scores, guess.index)):
+        raise ValueError(f"guess of round {guess.round} has a row or scores that no guess is made from")
+
+
+def _own_form(guess: Guess) -> Guess:
+    """Return a ticket with its own arrays, of the types that compiled code takes; raises if it cannot be one."""
+    confidence, token, row = guess.confidence, guess.token, guess.row
+    if confidence is not None and not (type(confidence) is float and 0.0 <= confidence <= 1.0):
+        raise TypeError("confidence is a probability or None")
+    if type(guess.explored) is not bool or type(token) is not bytes or len(token) != _TOKEN:
+        raise TypeError(f"explored is True or False, a token {_TOKEN} bytes")
+    if type(row) is SparseRows:
+        columns, starts = _copied(row.columns, np.int64), _copied(row.starts, np.int64)
+        row = SparseRows(_copied(row.values), columns, starts, operator.index(row.n_columns))
+        if columns.shape != row.values.shape or starts.shape != (2,):
+            raise ValueError("no sparse row")
+    else:
+        row = _copied(row)
+    round, index = operator.index(guess.round), operator.index(guess.index)
+    scores, evidence = _copied(guess.scores), _copied(guess.evidence)
+    return guess._replace(round=round, index=index, row=row, scores=scores, evidence=evidence)
+
+
+def _copied(array: Any, dtype: Any = np.float64) -> npt.NDArray[Any]:
+    if type(array) is not np.ndarray or array.dtype != dtype:
+        raise TypeError(f"no array of {dtype}")
+    return np.array(array, order="C")
+
+
+def _content_of(guess: Guess) -> bytes:
+    """Return the content of a ticket as bytes, without its label; raises if a field is not a number."""
+    round, _, propensity, explored, index, row, scores, version, confidence, evidence, _, token = guess
+    (n_scores,), (n_evidence,) = scores.shape, evidence.shape
+    numbers = round, index, explored, version, propensity, math.nan if confidence is None else confidence, token
+    known = scores.tobytes() + evidence.tobytes()
+    if type(row) is np.ndarray:
+        return _HEAD.pack(False, *row.shape, n_scores, n_evidence, *numbers) + row.tobytes() + known
+    values, columns, starts, n_columns = row
+    head = _HEAD.pack(True, len(values), n_columns, n_scores, n_evidence, *numbers)
+    return head + values.tobytes() + columns.tobytes() + starts.tobytes() + known
+
+
+def _guess_of(content: bytes, labels: tuple[Any, ...]) -> Guess:
+    """Return the ticket with that content, or raise an error if there can be none."""
+    is_sparse, size, width, n_scores, n_evidence, round, index, explored, *rest = _HEAD.unpack_from(content)
+    sizes = [*([size, size, 2] if is_sparse else [size * width]), n_scores, n_evidence]
+    if min(size, width, n_scores, n_evidence, index) < 0 or len(content) != _HEAD.size + 8 * sum(sizes):
+        raise ValueError("a ticket has another length than its row, scores and evidence")
+    numbers = np.frombuffer(content, np.float64, offset=_HEAD.size).copy()
+    *of_row, scores, evidence = np.split(numbers, np.cumsum(sizes)[:-1])
+    if is_sparse:
+        values, columns, starts = of_row
+        row: Any = SparseRows(values, columns.view(np.int64), starts.view(np.int64), width)
+    else:
+        row = of_row[0].reshape(size, width)
+    version, propensity, confidence, token = rest
+    known = None if math.isnan(confidence) else confidence
+    return Guess(
+        round, labels[index], propensity, bool(explored), index, row, scores, version, known, evidence, labels, token
+    )
+
+
+def _digest(content: bytes) -> int:
+    return int.from_bytes(blake2b(content, digest_size=_DIGEST).digest(), "little") or 1  # 0 means: not open
+
+
+def _not_open_error(which: str) -> ValueError:
+    """Return the error for a closed ticket or one of another learner; after loading the two look the same."""
+    return ValueError(
+        f"guess {which} is not open here: it was told before, or is foreign (another learner, another run or a copy of "
+        "this one issued it). Each guess is told once, to the learner that issued it"
+    )

@@ -1,25 +1,112 @@
-"""One learner against one stream."""
+"""One learner against one stream: `play`, and the `Trace` of what happened."""
 
 import math
 from array import array
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from onebit.asking import Asking
-from onebit.engine.loop import EXPLORED, MISTAKES, UPDATES, Record, new_record
-from onebit.game import ByRound, Curve, Guess, Trace
-from onebit.inputs import check_choice, check_integer, check_real, check_rows, check_switch
-from onebit.labels import check_answers, first_right
+from onebit.engine.loop import EXPLORED, MISTAKES, UPDATES
+from onebit.extras import require_extra
+from onebit.game import Guess
+from onebit.inputs import Floats, Integers, check_choice, check_integer, check_real, check_switch
+from onebit.labels import first_right
 from onebit.learners import Learner
-from onebit.learners.by_hand import pairs_of, play_rounds
-from onebit.learners.run import all_or_nothing, begin_stream, play_stream
+from onebit.learners.run import all_or_nothing, new_record, play_rounds, play_stream
 from onebit.streams import AdaptiveStream, DataSet, LearnerView
 
+if TYPE_CHECKING:
+    import polars
+    from matplotlib.axes import Axes
+
 _MOST_ROUNDS = 2**53  # checkpoints are floats before they are whole numbers
+
+
+class Curve(NamedTuple):
+    """Cumulative mistakes at checkpoints."""
+
+    rounds: Integers
+    mistakes: Integers
+
+
+class ByRound(NamedTuple):
+    """What happened in each round of a game with confidence, one entry a round."""
+
+    confidence: Floats
+    """The confidence of the guess; NaN where there was too little feedback."""
+    right: npt.NDArray[np.bool_]
+    """Whether the guess, or the suggestion, was right."""
+    asked: npt.NDArray[np.bool_]
+    """Whether the label was asked for."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What happened when one learner played one stream; `plot` draws it, `to_frame` is a table of it.
+
+    Attributes
+    ----------
+    rounds, mistakes, updates, uniform_guesses : int
+        Rounds played, wrong guesses (in rounds that were not asked about), rounds in which the learner changed, guesses
+        drawn to explore.
+    curve : Curve
+        Cumulative mistakes at a bounded number of checkpoints, the last being the last round.
+    guesses : array or None
+        The label guessed in every round, if it was asked for.
+    asked, suggestions_right : int
+        Rounds in which the label was asked for, and in how many of them the suggestion was right.
+    wrong_limit : float or None
+        The most mistakes that `wrong_at_most` allowed by the theorem.
+    by_round : ByRound or None
+        Confidence, right and asked of every round, of a game with confidence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> curve = Curve(np.array([1, 2, 4]), np.array([1, 1, 2]))
+    >>> Trace(rounds=4, mistakes=2, updates=2, uniform_guesses=0, curve=curve).to_frame()["rate"].to_list()
+    [1.0, 0.5, 0.5]
+    """
+
+    rounds: int
+    mistakes: int
+    updates: int
+    uniform_guesses: int
+    curve: Curve = field(repr=False)
+    guesses: npt.NDArray[Any] | None = field(default=None, repr=False)
+    asked: int = 0
+    suggestions_right: int = 0
+    wrong_limit: float | None = field(default=None, repr=False)
+    by_round: ByRound | None = field(default=None, repr=False)
+
+    def to_frame(self) -> "polars.DataFrame":
+        """Return the curve as a Polars frame: round, mistakes so far, and their share of the rounds so far."""
+        require_extra("frames need", "files")
+        import polars
+
+        rounds, mistakes = self.curve
+        return polars.DataFrame({"round": rounds, "mistakes": mistakes, "rate": mistakes / rounds})
+
+    def plot(self, axes: "Axes | None" = None, **line: Any) -> "Axes":
+        """Draw mistakes so far against rounds, in new axes if none are given.
+
+        ``line`` is passed on to `matplotlib.axes.Axes.plot`, such as ``label`` and ``color``.
+        """
+        if axes is None:
+            require_extra("figures need", "figures")
+            from matplotlib import pyplot
+
+            _, axes = pyplot.subplots(layout="constrained")
+        # The curve begins before the first round, with nothing.
+        axes.plot([0, *self.curve.rounds.tolist()], [0, *self.curve.mistakes.tolist()], **line)
+        axes.set(xlabel="rounds", ylabel="mistakes so far", xlim=(0, self.rounds))
+        axes.set_ylim(bottom=0)
+        return axes
 
 
 def play(
@@ -98,6 +185,8 @@ def play(
             raise ValueError(f"y must be left out with {kind}, which gives its own labels")
     elif y is None:
         raise ValueError("y is missing: give the label of every round")
+    if engine != "stream":
+        check_choice("engine", engine, ("stream", "rounds"))
     game = None
     if confidence or wrong_at_most is not None or ask_at_most is not None:
         check_switch("confidence", confidence)
@@ -113,23 +202,26 @@ def play(
             played = play_rounds(learner, rounds, record, answer=answer)
             if played == 0:
                 raise ValueError("the stream ended before its first round")
-        return _trace(learner, record, played, game)
-    classes = None
-    if isinstance(X, DataSet):
-        classes = np.array(X.label_names)
-        X, y = X.X, classes[X.y]
-    if engine == "stream" and game is None:
-        options: dict[str, Any] = {"checkpoints": checkpoints, "keep_guesses": keep_guesses, "on_progress": on_progress}
-        record = play_stream(learner, X, y, seed=seed, fresh=fresh, classes=classes, **options)
     else:
-        check_choice("engine", engine, ("stream", "rounds"))
-        rows = check_rows(X)
-        labels = check_answers(y, rows.shape[0])
-        record = new_record(len(labels), checkpoints, keep_guesses)
-        with all_or_nothing(learner, fresh):
-            codes = begin_stream(learner, rows, labels, X, seed=seed, fresh=fresh, classes=classes)
-            play_rounds(learner, pairs_of(rows, codes), record, answer=answer, on_progress=on_progress)
-    return _trace(learner, record, int(record.checkpoints[-1]), game)  # the last one is the last round
+        classes = None
+        if isinstance(X, DataSet):
+            classes = np.array(X.label_names)
+            X, y = X.X, classes[X.y]
+        options: dict[str, Any] = {"checkpoints": checkpoints, "keep_guesses": keep_guesses, "on_progress": on_progress}
+        options |= {"by_round": engine == "rounds" or game is not None, "answer": answer}
+        record = play_stream(learner, X, y, seed=seed, fresh=fresh, classes=classes, **options)
+        played = int(record.checkpoints[-1])  # the last one is the last round
+    inside = record.checkpoints < played  # an adaptive stream may end before its last checkpoint
+    mistakes = int(record.counts[MISTAKES])
+    return Trace(
+        rounds=played,
+        mistakes=mistakes,
+        updates=int(record.counts[UPDATES]),
+        uniform_guesses=int(record.counts[EXPLORED]),
+        curve=Curve(np.append(record.checkpoints[inside], played), np.append(record.cumulative[inside], mistakes)),
+        guesses=learner.classes_[record.guesses[:played]] if len(record.guesses) else None,
+        **({} if game is None else game.outcome()),
+    )
 
 
 class _Confident:
@@ -207,17 +299,3 @@ def _read_pairs(learner: Learner, pairs: Iterator[Any], fresh: bool) -> _Opened:
     shape = next((getattr(x, "shape", None) or check_real(x, "features").shape for x, _ in first), ())
     rounds = ((features, learner.index_of(label)) for features, label in chain(first, given))
     return int(shape[-1]) if shape else 1, classes, rounds
-
-
-def _trace(learner: Learner, record: Record, n_rounds: int, game: _Confident | None = None) -> Trace:
-    inside = record.checkpoints < n_rounds  # an adaptive stream may end before its last checkpoint
-    mistakes = int(record.counts[MISTAKES])
-    return Trace(
-        rounds=n_rounds,
-        mistakes=mistakes,
-        updates=int(record.counts[UPDATES]),
-        uniform_guesses=int(record.counts[EXPLORED]),
-        curve=Curve(np.append(record.checkpoints[inside], n_rounds), np.append(record.cumulative[inside], mistakes)),
-        guesses=learner.classes_[record.guesses[:n_rounds]] if len(record.guesses) else None,
-        **({} if game is None else game.outcome()),
-    )

@@ -25,7 +25,7 @@ PLAYERS = """
 import numpy as np
 
 from onebit.experiments import Player, PlayerTrace, Spec
-from onebit.engine.loop import default_checkpoints
+from onebit.learners.run import default_checkpoints
 
 
 class Coin(Player):

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from onebit.code_version import code_version
-from onebit.engine.loop import default_checkpoints
 from onebit.experiments import comparison as compared
 from onebit.experiments.comparison import Comparison, run_comparison
 from onebit.experiments.entries import enter
 from onebit.experiments.vowpal_wabbit import VowpalWabbit
+from onebit.learners.run import default_checkpoints
 from onebit.streams.sources import Source, find_sources
 
 MINE = """
@@ -29,7 +29,7 @@ import numpy as np
 
 from onebit.experiments import PlayerTrace, Player, Spec
 from onebit.learners import Banditron
-from onebit.engine.loop import default_checkpoints
+from onebit.learners.run import default_checkpoints
 
 RATE = 0.25
 
@@ -226,7 +226,7 @@ def test_other_checkpoints_are_other_games_of_everyone(monkeypatch: pytest.Monke
     entries = (*ENTRIES, enter(rival))
     wanted = Comparison((Source("iris"),), entries, rounds=30, runs=1)
     first = {cell.key for cell in wanted.cells()}
-    monkeypatch.setattr(compared, "default_checkpoints", lambda n: default_checkpoints(n, linear=3, per_decade=2))
+    monkeypatch.setattr(compared, "default_checkpoints", lambda n: default_checkpoints(n)[1:])
     assert not first & {cell.key for cell in wanted.cells()}
 
 

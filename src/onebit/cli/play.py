@@ -13,9 +13,8 @@ from onebit.cli import options
 from onebit.cli.options import has_figures, say_what_was_read, typed
 from onebit.experiments.entries import parse_player
 from onebit.experiments.players import LearnerPlayer, build
-from onebit.game import Trace
 from onebit.inputs import check_choice, check_integer, check_seed
-from onebit.playing import play
+from onebit.playing import Trace, play
 from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
 from onebit.reporting.looks import PALETTE
 from onebit.reporting.pages import Drawing, Heading, what_was_run, write_page

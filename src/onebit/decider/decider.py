@@ -30,9 +30,9 @@ from onebit.decider.tickets import (
     Ticket,
     index_of,
 )
+from onebit.game import TICKET_BYTES
 from onebit.inputs import brief, check_choice, check_number, check_switch
 from onebit.learners import Learner
-from onebit.learners.tickets import TICKET_BYTES
 
 BASE_BYTES = 8 << 20  # memory of an open decider without learner and tickets: log cache, thread, encoder
 CLASS_BYTES = 1_000  # memory of one class

@@ -12,8 +12,8 @@ from onebit.decider.settings import Settings
 from onebit.decider.state import HEAD, PLAIN, Open, State
 from onebit.decider.tickets import Kind, LogError, Moment
 from onebit.encoding import Encoder
+from onebit.game import TICKET_BYTES
 from onebit.learners.saving import from_bytes, learned_arrays, to_bytes
-from onebit.learners.tickets import TICKET_BYTES
 from onebit.machine_memory import MemoryBudgetError
 from onebit.typed_json import Trusted, parse, restore
 

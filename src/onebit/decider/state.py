@@ -28,10 +28,10 @@ from onebit.decider.tickets import (
 )
 from onebit.encoding import Encoded, Encoder, record_to_json
 from onebit.engine.randomness import decider_number, uniform_label
+from onebit.game import TICKET_BYTES
 from onebit.inputs import brief
 from onebit.labels import check_classes
 from onebit.learners.saving import to_bytes
-from onebit.learners.tickets import TICKET_BYTES
 from onebit.typed_json import Trusted, describe, restore, write
 
 HEAD = 8  # bytes for the length of a snapshot's header

@@ -15,7 +15,7 @@ from onebit.code_version import is_ours
 from onebit.engine.jit import jit, jit_inline, jit_no_refcount
 from onebit.engine.randomness import Draw
 from onebit.game import Answer
-from onebit.inputs import Floats, Integers, Rows, check_whole_numbers
+from onebit.inputs import Floats, Integers, Rows
 
 
 @jit_inline
@@ -199,17 +199,6 @@ class Record(NamedTuple):
 MISTAKES, UPDATES, EXPLORED, PASSED = range(4)
 
 
-def new_record(n_rounds: int, checkpoints: npt.ArrayLike | None = None, keep_guesses: bool = False) -> Record:
-    """Return an empty record for that many rounds; by default with a few hundred checkpoints."""
-    points = default_checkpoints(n_rounds) if checkpoints is None else _check_checkpoints(checkpoints, n_rounds)
-    return Record(
-        np.zeros(4, dtype=np.int64),
-        points,
-        np.zeros(len(points), dtype=np.int64),
-        np.zeros(n_rounds if keep_guesses else 0, dtype=np.int32),
-    )
-
-
 def note_right(record: Record, first: int, labels: Integers) -> None:
     """Write down rounds from `first` on that were guessed without exploring, all of them right, and changed nothing."""
     stop = first + len(labels)
@@ -218,23 +207,3 @@ def note_right(record: Record, first: int, labels: Integers) -> None:
     passed = np.searchsorted(record.checkpoints, stop, side="right")
     record.cumulative[record.counts[PASSED] : passed] = record.counts[MISTAKES]
     record.counts[PASSED] = passed
-
-
-def _check_checkpoints(checkpoints: npt.ArrayLike, n_rounds: int) -> Integers:
-    points = np.unique(np.append(check_whole_numbers("checkpoints", checkpoints), n_rounds))
-    if points[0] < 1 or points[-1] > n_rounds:
-        raise ValueError(f"checkpoints must be whole numbers from 1 to {n_rounds}; got {checkpoints!r}")
-    return points
-
-
-def default_checkpoints(n_rounds: int, *, linear: int = 100, per_decade: int = 16) -> Integers:
-    """Return at most a few hundred rounds at which to write the curve down: evenly spaced ones and log-spaced ones.
-
-    >>> default_checkpoints(5).tolist()
-    [1, 2, 3, 4, 5]
-    """
-    even = np.linspace(0, n_rounds, linear + 1)
-    decades = np.log10(n_rounds)
-    log = np.geomspace(1, n_rounds, int(np.ceil(per_decade * decades)) + 1)
-    points = np.unique(np.rint(np.concatenate([even, log])).astype(np.int64))
-    return points[points > 0]

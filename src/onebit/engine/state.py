@@ -286,14 +286,17 @@ class State(ABC):
 
     # A whole stream.
 
-    def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
-        """Play a stream, guess for guess as one round at a time would; raises ValueError at a row it cannot score."""
+    def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record, first: int = 0) -> None:
+        """Play rows of a stream, which are its rounds from `first` on; raises ValueError at a row it cannot score.
+
+        The guesses are those that one round at a time would give.
+        """
         self._scored_round = -1
         at_once = self.rows_at_once(X.shape[1])
         for start in range(0, len(y), at_once):
             stop = min(start + at_once, len(y))
             rows = self.prepare(X if stop - start == len(y) else take(X, start, stop))
-            self.play_prepared(rows, y[start:stop], start, seed, first_round, record)
+            self.play_prepared(rows, y[start:stop], first + start, seed, first_round, record)
 
     def play_prepared(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
         """Play some rows of a stream, its rounds from `start` on."""

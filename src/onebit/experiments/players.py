@@ -20,12 +20,12 @@ import numpy as np
 
 from onebit import learners, typed_json
 from onebit.code_version import reachable
-from onebit.engine.loop import default_checkpoints
 from onebit.experiments.grid import JSON, Cell, Spec
 from onebit.experiments.store import Played, Result
 from onebit.import_paths import find_by_import_path, import_path_of, is_import_path
 from onebit.inputs import Integers
 from onebit.learners import Learner
+from onebit.learners.run import default_checkpoints
 from onebit.playing import play
 from onebit.streams.preprocess import preprocess
 from onebit.streams.sources import Source, changed, draw_source, load
@@ -43,7 +43,7 @@ class PlayerTrace(NamedTuple):
     """What happened when a player played a stream."""
 
     curve: Integers
-    """Cumulative mistakes at `onebit.engine.loop.default_checkpoints`; the last is the number of mistakes."""
+    """Cumulative mistakes at `onebit.learners.run.default_checkpoints`; the last is the number of mistakes."""
     updates: int | None = None
     uniform_guesses: int | None = None
     learned: Mapping[str, Any] = {}
@@ -276,6 +276,6 @@ def play_cell(keep_learned: bool, patience: float, cell: Cell) -> Played:
     if np.shape(trace.curve) != (expected,) or np.asarray(trace.curve).dtype.kind not in "iu":
         raise ValueError(
             f"a player's curve must hold whole numbers, its mistakes after each of the {expected} rounds of "
-            f"onebit.engine.loop.default_checkpoints({len(y)}); got shape {np.shape(trace.curve)}"
+            f"onebit.learners.run.default_checkpoints({len(y)}); got shape {np.shape(trace.curve)}"
         )
     return Played(cell, trace.result(keep_learned), seconds if np.isfinite(seconds) else None)

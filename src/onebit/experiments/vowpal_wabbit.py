@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from onebit.engine.loop import default_checkpoints
 from onebit.experiments.grid import Spec
 from onebit.experiments.players import PATIENCE, TOO_LITTLE, Player, PlayerTrace
 from onebit.experiments.workers import run_program
 from onebit.extras import require_extra
 from onebit.import_paths import import_path_of
 from onebit.inputs import Integers
+from onebit.learners.run import default_checkpoints
 
 _FAMILY = "VW"
 _DEFAULT = "--epsilon 0.05"  # what one gets without tuning: this exploration, the default learning rate

@@ -66,11 +66,11 @@ class BanditPerceptron(Learner):
     update: str = "printed"
 
     def _new_state(self) -> State:
-        check_choice("ties", self.ties, ("highest", "first", "random"))
-        check_choice("update", self.update, ("printed", "authors"))
-        if (self.ties, self.update) not in _RULES:
+        rule = _RULES.get((str(self.ties), str(self.update)))
+        if rule is None:
+            check_choice("ties", self.ties, ("highest", "first", "random"))
+            check_choice("update", self.update, ("printed", "authors"))
             raise ValueError(f'update="authors" always guesses the highest score; got ties={self.ties!r}')
-        rule = _RULES[self.ties, self.update]
         return space_for(self.kernel, rule, (), self.n_features_in_, len(self.classes_))
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:

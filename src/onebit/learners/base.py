@@ -1,12 +1,9 @@
 """The protocol of every learner: `guess`, `tell`, `probabilities`, and the scikit-learn estimator that it is too.
 
-``guess(x)`` returns a label, ``tell(guess, correct)`` gives the feedback, ``probabilities(x)`` returns the propensity
-of each label, without side effects. What was learned is in the `State`, the open guesses in `Tickets`; how a run begins
-and streams are played is in `onebit.learners.run`.
-
-To write a learner, subclass `Learner` and give it one of two things: four methods (`_start`, `_choose`, `_update`,
-`_probabilities`: see `onebit.learners.by_hand`), which are called round by round, or `_new_state`, which returns a
-state with a compiled algorithm.
+What was learned is in the `State`, the open guesses in `Tickets`; how a run begins and streams are played is in
+`onebit.learners.run`. To write a learner, subclass `Learner` and give it one of two things: four methods (`_start`,
+`_choose`, `_update`, `_probabilities`: see `onebit.learners.by_hand`), which are called round by round, or
+`_new_state`, which returns a state with a compiled algorithm.
 """
 
 import os
@@ -16,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 from sklearn.exceptions import NotFittedError
 
 from onebit import kernels
@@ -24,15 +22,28 @@ from onebit.confidence import Confidence
 from onebit.engine.randomness import Draw, uniform
 from onebit.engine.state import State
 from onebit.files import replace_file
-from onebit.game import Guess
-from onebit.inputs import Floats, Rows, check_integer, check_rows, check_seed, row_of, take
+from onebit.game import Guess, Tickets
+from onebit.inputs import (
+    Floats,
+    Rows,
+    SparseRows,
+    as_frame,
+    check_integer,
+    check_real,
+    check_rows,
+    check_seed,
+    check_sparse_row,
+    is_frame,
+    row_of,
+    take,
+)
 from onebit.labels import check_classes, check_labels, encode_labels, positions
 from onebit.learners import run
 from onebit.learners.by_hand import ByHand
 from onebit.learners.saving import to_bytes
-from onebit.learners.tickets import Tickets
 
-_NO_EVIDENCE = np.empty(0)
+_NOTHING = np.empty(0)
+_FLOAT64 = np.dtype(np.float64)
 
 
 class Learner(run.CommonSettings):
@@ -67,8 +78,7 @@ class Learner(run.CommonSettings):
 
     full_information: ClassVar[bool] = False
     """Whether its feedback is the label, which `tell` then takes."""
-    _poor_score: ClassVar[bool] = False
-    """Whether the few rows of scikit-learn's own checks are too few for it."""
+    _poor_score: ClassVar[bool] = False  # whether the few rows of scikit-learn's own checks are too few for it
     classes_: npt.NDArray[Any]
     n_features_in_: int
     n_rounds_: int
@@ -79,19 +89,16 @@ class Learner(run.CommonSettings):
 
     _state: State
     _labels: tuple[Any, ...]
-    _key: int
-    """The seed of the current run."""
-    _in_force: dict[str, Any]
-    """The settings of the current run: changes made meanwhile apply from the next one."""
-    _tickets: Tickets | None = None
-    """None before the first guess of a run: whole streams issue no tickets."""
-    _confidence: Confidence | None = None
-    """None before the first guess of a run, and for a learner without scores."""
+    _key: int  # the seed of the current run
+    _in_force: dict[str, Any]  # the settings of the current run: changes made meanwhile apply from the next one
+    _tickets: Tickets | None = None  # none before the first guess of a run: whole streams issue no tickets
+    _confidence: Confidence | None = None  # none before the first guess either, and for a learner without scores
     _max_open_tickets: int = 10_000
-    _started: bool = False
-    """Whether a run has begun, and there is a state."""
-    _row_shape: tuple[int] | None = None
-    """The shape of one round's features, once it is known."""
+    _started: bool = False  # whether a run has begun, and there is a state
+    _row_shape: tuple[int] | None = None  # of one round's features, once it is known
+
+    _begin = run.begin  # as methods, for loading a file
+    _new_confidence = run.new_confidence
 
     # What a subclass defines: a state, or four methods.
 
@@ -141,7 +148,7 @@ class Learner(run.CommonSettings):
     # Rounds.
 
     def guess(self, features: npt.ArrayLike, among: Any = None) -> Guess:
-        """Guess a label for one round's features.
+        """Guess a label for one round's features; return a ticket for `tell`, whose ``label`` it is.
 
         Parameters
         ----------
@@ -150,46 +157,61 @@ class Learner(run.CommonSettings):
         among : list of labels, optional
             The labels allowed in this round; it is played as if there were no others. With ``classes="grow"`` new
             labels are added to the classes.
-
-        Returns
-        -------
-        Guess
-            A ticket for `tell`; ``guess.label`` is the label.
         """
         with self._lock:
-            row = run.one_row(self, features)
-            if self._started and (among is None or not run.grows(self)):
-                return self._issue(row, among, features)
-            labels = None if among is None else run.check_list("among", among)
-            allowed = None if labels is None else labels.tolist()  # the input may be an iterator
-            if self._started and labels is not None and (positions(labels, self.classes_) >= 0).all():
-                return self._issue(row, allowed, features)  # no new label: nothing to undo
+            row, labels, is_known = self._row(features), None, self._started
+            if among is not None and run.grows(self):
+                labels = run.check_list("among", among)
+                among = labels.tolist()  # the input may be an iterator
+                is_known = is_known and bool((positions(labels, self.classes_) >= 0).all())
+            if is_known:
+                return self._issue(row, among)
             # A refused first guess must not begin a run, and a refused one must not add labels.
             with run.all_or_nothing(self, fresh=False):
-                if labels is not None and run.grows(self):
+                if labels is not None:
                     run.codes_of(self, labels, row.shape[1], "among", features)
-                return self._issue(row, allowed, features)
+                else:
+                    run.begin(self, row.shape[1], None, None, features)
+                return self._issue(row, among)
 
-    def _issue(self, row: Rows, among: Any, given: Any) -> Guess:
+    def _row(self, features: Any) -> Rows:
+        """Return a copy of one round's features as a matrix of one row; `score` finds NaN and infinities."""
+        if type(features) is np.ndarray and features.dtype is _FLOAT64 and features.shape == self._row_shape:
+            return np.array(features, ndmin=2)  # the common case
+        if scipy.sparse.issparse(features) or isinstance(features, SparseRows):
+            row = check_sparse_row(features, "features")
+            if self._started and row.n_columns != self.n_features_in_:
+                run.check_width(self, row.n_columns)
+            return row
+        features = as_frame(features)
+        array = check_real(features, "features")
+        if array.ndim == 0 or array.size == 0 or array.size != array.shape[-1]:
+            raise ValueError(f"features must be one round's, of shape (n_features,); got shape {array.shape}")
+        if self._started and is_frame(features):
+            run.check_columns(self, features, reset=False)
+        if self._started and array.size != self.n_features_in_:
+            raise ValueError(f"features must have length {self.n_features_in_}; got {array.size}")
+        return np.array(array, dtype=np.float64, ndmin=2)
+
+    def _issue(self, row: Rows, among: Any) -> Guess:
         if self._tickets is None:
-            if not self._started:
-                run.begin(self, row.shape[1], None, None, given)
             self._tickets = Tickets(self._max_open_tickets)
-            self._confidence = self._confidence or run.new_confidence(self)
-        t = self.n_rounds_
+            self._confidence = self._confidence or self._new_confidence()
+        t, state = self.n_rounds_, self._state
         if among is None:
-            index, explored, propensity, scores, kept = self._state.guess(row, self._key, t)
+            index, explored, propensity, scores, kept = state.guess(row, self._key, t)
         else:
             allowed = run.allowed_positions(self, among)
-            index, explored, propensity, scores, kept = self._state.guess_among(row, self._key, t, allowed)
+            index, explored, propensity, scores, kept = state.guess_among(row, self._key, t, allowed)
         self.n_rounds_ = t + 1
         self.n_uniform_guesses_ += explored
-        label, version, confidence, evidence = self._labels[index], self.n_updates_, None, _NO_EVIDENCE
+        confidence, evidence = None, _NOTHING
         if self._confidence is not None:
-            evidence, estimate = self._confidence.observe(scores, index, self._state.extra(index))
+            extra = state.extra(index) if state.n_extra else _NOTHING
+            evidence, estimate = self._confidence.observe(scores, index, extra)
             confidence = estimate if estimate == estimate else None  # NaN: too little feedback
-        about = label, propensity, explored, index, kept, scores, version, confidence, evidence, self._labels
-        return self._tickets.issue(t, *about)
+        about = t, self._labels[index], propensity, explored, index, kept, scores, self.n_updates_
+        return self._tickets.issue(*about, confidence, evidence, self._labels)
 
     def tell(self, guess: Guess | str, correct: bool, label: Any = None) -> None:
         """Give the feedback on a guess: at once, late, in any order, or never, but only once.
@@ -208,8 +230,17 @@ class Learner(run.CommonSettings):
             tickets, own = self._open_ticket(guess)
             if not isinstance(correct, (bool, np.bool_)):
                 raise ValueError(f"correct must be True or False; got {correct!r}")
-            right = bool(correct)
-            truth = -1 if label is None and not self.full_information else self._truth(own, right, label)
+            right, truth = bool(correct), -1
+            if self.full_information:
+                if label is None:
+                    name = type(self).__name__
+                    raise ValueError(f"{name} learns from full information; call tell(guess, correct, label=…)")
+                truth = self.index_of(label)
+                if (truth == own.index) != right:
+                    raise ValueError(f"correct={right} contradicts label={label!r} for a guess of {own.label!r}")
+            elif label is not None:
+                name = type(self).__name__
+                raise ValueError(f"{name} takes only right or wrong: call tell(guess, correct), or label(guess, label)")
             # Closed only after the update: an error leaves the ticket open.
             self.n_updates_ += self._state.update(own, right, truth)
             if self._confidence is not None and len(own.evidence):
@@ -235,18 +266,6 @@ class Learner(run.CommonSettings):
                 self.n_updates_ += self._state.learn_from_log(own.row, index, True, -1, 1.0)
             return correct
 
-    def _truth(self, guess: Guess, correct: bool, label: Any) -> int:
-        """Return the position of the right label, which must not contradict the feedback."""
-        name = type(self).__name__
-        if not self.full_information:
-            raise ValueError(f"{name} takes only right or wrong: call tell(guess, correct), or label(guess, label)")
-        if label is None:
-            raise ValueError(f"{name} learns from full information; call tell(guess, correct, label=…)")
-        truth = self.index_of(label)
-        if (truth == guess.index) != correct:
-            raise ValueError(f"correct={correct} contradicts label={label!r} for a guess of {guess.label!r}")
-        return truth
-
     def drop(self, guess: Guess | str) -> None:
         """Close a ticket (or its JSON, or its `id`) that will get no feedback, to free its memory."""
         with self._lock:
@@ -254,7 +273,6 @@ class Learner(run.CommonSettings):
             tickets.close(own)
 
     def _open_ticket(self, guess: Guess | str) -> tuple[Tickets, Guess]:
-        """Return the open tickets and the checked ticket, or raise ValueError if it is not open."""
         if self._tickets is None:
             raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
         return self._tickets, self._tickets.look_up(guess, self)
@@ -284,7 +302,7 @@ class Learner(run.CommonSettings):
         among = None if among is None else run.check_list("among", among).tolist()
         with run.all_or_nothing(self, fresh=False):
             is_new = not self._started
-            run.check_width(self, rows, X)
+            run.check_width(self, rows.shape[1], X)
             guesses = [self.guess(row_of(rows, t), among) for t in range(rows.shape[0])]
             if is_new:
                 run.check_columns(self, X, reset=True)
@@ -303,13 +321,27 @@ class Learner(run.CommonSettings):
             Which labels are allowed: the others have propensity 0.
         """
         with self._lock:
-            return run.propensities(self, features, among)
+            shape = getattr(features, "shape", None)
+            are_many = isinstance(features, SparseRows) or (np.ndim(features) if shape is None else len(shape)) == 2
+            rows = check_rows(features, "features") if are_many else self._row(features)
+            run.check_width(self, rows.shape[1], features if are_many else None)
+            learner = self
+            if not self._started:  # this must not start a run: a copy starts it instead
+                learner = type(self)(**self.get_params(deep=False))
+                run.begin(learner, rows.shape[1], None, None)
+            state, allowed = learner._state, None if among is None else run.allowed_positions(learner, among)
+            found = [
+                state.probabilities(row) if allowed is None else state.probabilities_among(row, allowed)
+                for row in (take(rows, t, t + 1) for t in range(rows.shape[0]))
+            ]
+            return np.stack(found) if are_many else found[0]
 
     def score_classes(self, X: Any) -> Floats:
         """Return the score of every row (first axis) for every class (second axis)."""
         with self._lock:
             self._check_started("scores")
-            rows = run.check_width(self, check_rows(X))
+            rows = check_rows(X)
+            run.check_width(self, rows.shape[1])
             run.check_columns(self, X, reset=False)
             state, at_once = self._state, self._state.rows_at_once(rows.shape[1])
             # In pieces: preparing may make sparse rows dense.
@@ -379,21 +411,19 @@ class Learner(run.CommonSettings):
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (rounds, n_features)
-            The rounds.
-        guesses : array of shape (rounds,)
-            The label that was tried in each.
+        X, guesses : arrays of shapes (rounds, n_features) and (rounds,)
+            The rounds, dense or sparse, and the label that was tried in each.
         correct : array of bool of shape (rounds,), or bool
             Whether it was right; one truth value stands for all.
         propensities : array of shape (rounds,), or float, optional
             The probability with which each label was tried, in (0, 1]; needed by learners that weight by it.
         """
-        run.learn_from(self, X, guesses, correct, propensities)
+        run.learn_known(self, "guesses", X, guesses, correct, propensities)
         return self
 
     def learn_labels(self, X: Any, y: Any) -> Self:
         """Learn from rows X whose labels y are known, as `learn_from` with the right label and propensity 1."""
-        run.learn_labels(self, X, y)
+        run.learn_known(self, "y", X, y, True, 1.0)
         return self
 
     # Runs and whole streams.
@@ -406,7 +436,7 @@ class Learner(run.CommonSettings):
             with run.all_or_nothing(self):
                 run.begin(self, n_features, None if chosen is None else check_classes(chosen), seed)
             return
-        run.check_n_features(self, n_features)
+        run.check_width(self, n_features)
         if seed is not None and check_seed(seed) != self._key:
             raise ValueError(f"seed must stay {self._key} when play goes on; got {seed}. Leave it out, or start fresh")
 

@@ -13,23 +13,22 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import validate_data
 
 from onebit.confidence import Confidence
-from onebit.engine.loop import MISTAKES, Record, new_record
+from onebit.engine.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, is_right
+from onebit.game import Guess
 from onebit.inputs import (
-    Floats,
     Integers,
     Rows,
-    SparseRows,
     as_frame,
     check_real,
     check_rows,
     check_seed,
-    check_sparse_row,
+    check_whole_numbers,
     is_frame,
+    row_of,
     take,
 )
 from onebit.labels import (
@@ -42,8 +41,7 @@ from onebit.labels import (
     infer_classes,
     positions,
 )
-from onebit.learners.by_hand import progress_step
-from onebit.machine_memory import claim_memory
+from onebit.machine_memory import SHARE, claim_memory
 
 if TYPE_CHECKING:
     from onebit.learners.base import Learner
@@ -70,7 +68,6 @@ else:
             return learner
 
 
-_FLOAT64 = np.dtype(np.float64)
 _LEAST_PROPENSITY = 2.0**-1000  # the reciprocal of less may overflow
 _LET_IT_JOIN = "list it in classes=, or let it join a run that has begun: add_class"
 
@@ -153,7 +150,8 @@ def begin(
     learner.n_features_in_, learner._row_shape = n_features, (n_features,)
     check_columns(learner, given, reset=True)
     learner._state, learner._started = learner._new_state(), True
-    claim_memory(learner._state.n_bytes())  # the system has not allocated untouched zeros yet
+    if SHARE.get() is not None:
+        claim_memory(learner._state.n_bytes())  # the system has not allocated untouched zeros yet
     # A setting with parameters of its own, such as a wrapped classifier, may be changed later.
     learner._in_force = {
         name: clone(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
@@ -165,9 +163,7 @@ def begin(
 
 def new_confidence(learner: "Learner") -> Confidence | None:
     """Return an estimator of confidence that has learned nothing; None for a learner without scores."""
-    if learner._state.plays_by_hand:
-        return None
-    return Confidence(len(learner._labels), learner._state.n_extra)
+    return None if learner._state.plays_by_hand else Confidence(len(learner._labels), learner._state.n_extra)
 
 
 @contextmanager
@@ -178,12 +174,13 @@ def all_or_nothing(learner: "Learner", fresh: bool = True, *, is_one: bool = Fal
     Nor does a single round in a run that has begun (`is_one`): it is applied or refused as a whole.
     """
     with learner._lock:
-        if is_one and not fresh and learner._started and not learner._state.plays_by_hand:
+        is_by_hand = learner._started and learner._state.plays_by_hand
+        if is_one and not fresh and learner._started and not is_by_hand:
             yield
             return
         before, bookmark = dict(vars(learner)), None
         before["_confidence"] = None if learner._confidence is None else learner._confidence.copy()
-        if learner._started and (not fresh or learner._state.plays_by_hand):
+        if learner._started and (not fresh or is_by_hand):
             before["_tickets"] = copy.copy(learner._tickets)
             bookmark = learner._state.bookmark()
         try:
@@ -198,43 +195,20 @@ def all_or_nothing(learner: "Learner", fresh: bool = True, *, is_one: bool = Fal
             raise
 
 
-# Rows.
+# Rows and labels.
 
 
-def one_row(learner: "Learner", features: Any) -> Rows:
-    """Return a copy of one round's features as a matrix of one row; `score` finds NaN and infinities."""
-    if type(features) is np.ndarray and features.dtype is _FLOAT64 and features.shape == learner._row_shape:
-        return np.array(features, ndmin=2)  # the common case
-    if scipy.sparse.issparse(features) or isinstance(features, SparseRows):
-        sparse = check_sparse_row(features, "features")
-        if learner._started:
-            check_n_features(learner, sparse.n_columns)
-        return sparse
-    features = as_frame(features)
-    array = check_real(features, "features")
-    if array.ndim == 0 or array.size == 0 or array.size != array.shape[-1]:
-        raise ValueError(f"features must be one round's, of shape (n_features,); got shape {array.shape}")
-    if learner._started and is_frame(features):
-        check_columns(learner, features, reset=False)
-    if learner._started and array.size != learner.n_features_in_:
-        raise ValueError(f"features must have length {learner.n_features_in_}; got {array.size}")
-    return np.array(array, dtype=np.float64, ndmin=2)
+def check_width(learner: "Learner", n_features: int, given: Any = None) -> None:
+    """Raise ValueError, in scikit-learn's words, for rows of another width, or a frame with other columns, than so far.
 
-
-def check_width(learner: "Learner", rows: Rows, given: Any = None) -> Rows:
-    """Return rows of the expected width; the columns of a frame must have the same names, too."""
+    Nothing is wrong before a run has begun.
+    """
     if learner._started:
         if is_frame(given):
             check_columns(learner, given, reset=False)
-        check_n_features(learner, rows.shape[1])
-    return rows
-
-
-def check_n_features(learner: "Learner", n_features: int) -> None:
-    """Raise ValueError unless a run that has begun has so many features, in scikit-learn's words."""
-    if n_features != learner.n_features_in_:
-        name, known = type(learner).__name__, learner.n_features_in_
-        raise ValueError(f"X has {n_features} features, but {name} is expecting {known} features as input")
+        if n_features != learner.n_features_in_:
+            name, known = type(learner).__name__, learner.n_features_in_
+            raise ValueError(f"X has {n_features} features, but {name} is expecting {known} features as input")
 
 
 def check_columns(learner: "Learner", X: Any, *, reset: bool) -> None:
@@ -246,9 +220,6 @@ def check_columns(learner: "Learner", X: Any, *, reset: bool) -> None:
     except (TypeError, ValueError) as error:
         remedy = "" if reset else f" Give them in that order: X[{learner.feature_names_in_.tolist()!r:.200}]"
         raise ValueError(f"X has other columns. {error}{remedy}") from error
-
-
-# Labels and feedback.
 
 
 def check_list(name: str, among: Any) -> npt.NDArray[Any]:
@@ -263,13 +234,12 @@ def check_list(name: str, among: Any) -> npt.NDArray[Any]:
 
 def allowed_positions(learner: "Learner", among: Any) -> Integers:
     """Return the positions of allowed labels, in the order of the classes."""
-    labels = check_list("among", among)
-    if len(labels) > len(learner.classes_):
+    labels, known = check_list("among", among), learner.classes_
+    if len(labels) > len(known):
         raise ValueError(
-            f"among must list some of the {len(learner.classes_)} classes; got {len(labels)} labels. Name each label "
-            "once"
+            f"among must list some of the {len(known)} classes; got {len(labels)} labels. Name each label once"
         )
-    return np.unique(encode_labels(labels, learner.classes_, "among", _LET_IT_JOIN))
+    return np.unique(encode_labels(labels, known, "among", _LET_IT_JOIN))
 
 
 def codes_of(learner: "Learner", labels: npt.NDArray[Any], n_features: int, name: str, given: Any) -> Integers:
@@ -297,82 +267,60 @@ def join(learner: "Learner", labels: list[Any]) -> None:
                 learner._confidence.add_class()
 
 
-def propensities(learner: "Learner", features: Any, among: Any) -> Floats:
-    """Return the propensity of each label in one round, or in each of many; nothing is changed."""
-    shape = getattr(features, "shape", None)
-    are_many = isinstance(features, SparseRows) or (np.ndim(features) if shape is None else len(shape)) == 2
-    rows = check_width(learner, check_rows(features, "features"), features) if are_many else one_row(learner, features)
-    if not learner._started:
-        # This must not start a run: a copy starts it instead.
-        learner = type(learner)(**learner.get_params(deep=False))
-        begin(learner, rows.shape[1], None, None)
-    state, allowed = learner._state, None if among is None else allowed_positions(learner, among)
-    found = [
-        state.probabilities(row) if allowed is None else state.probabilities_among(row, allowed)
-        for row in (take(rows, t, t + 1) for t in range(rows.shape[0]))
-    ]
-    return np.stack(found) if are_many else found[0]
+# Known rounds, and streams.
 
 
-# Known rounds.
-
-
-def learn_from(learner: "Learner", X: Any, guesses: Any, correct: Any, propensities: Any = None) -> None:
-    """Learn from rounds that another system played, all or none of them."""
+def learn_known(learner: "Learner", name: str, X: Any, tried: Any, correct: Any, propensities: Any) -> None:
+    """Learn from rounds that another system played, all or none of them; `name` is the argument with the labels."""
     rows = check_rows(X)
-    labels = check_labels(guesses, rows.shape[0], "guesses")
-    feedback = _for_each(len(labels), "correct", np.asarray(correct))
+    labels = check_labels(tried, rows.shape[0], name)
+    feedback, n = np.asarray(correct), len(labels)
+    chances = np.ones(n) if propensities is None else check_real(propensities, "propensities").astype(float)
+    for which, given in (("correct", feedback), ("propensities", chances)):  # one stands for all
+        if given.shape not in ((), (n,)):
+            raise ValueError(f"{which} must have {n} entries, one for each round; got shape {given.shape}")
     if feedback.dtype.kind != "b":
         raise ValueError(f"correct must be True or False for each round; got {correct!r:.80}")
-    chances: list[Any] = [None] * len(labels)
-    if propensities is not None:
-        chances = _for_each(
-            len(labels), "propensities", check_real(propensities, "propensities").astype(float)
-        ).tolist()
-        wrong = [chance for chance in chances if not _LEAST_PROPENSITY < chance <= 1.0]
-        if wrong:
-            raise ValueError(
-                f"propensities must be above 0 (above {_LEAST_PROPENSITY:.1g}) and at most 1; got {wrong[0]:g}"
-            )
-    with all_or_nothing(learner, fresh=False, is_one=len(labels) == 1 and not grows(learner)):
-        check_width(learner, rows, X)
-        if not learner._started and learner.classes is None:
+    for wrong in chances[~((chances > _LEAST_PROPENSITY) & (chances <= 1.0))].flat:
+        raise ValueError(f"propensities must be above 0 (above {_LEAST_PROPENSITY:.1g}) and at most 1; got {wrong:g}")
+    with all_or_nothing(learner, fresh=False, is_one=n == 1 and not grows(learner)):
+        check_width(learner, rows.shape[1], X)
+        if not learner._started and learner.classes is None and name != "y":
             raise ValueError("classes is not known: pass classes=, for labels that were never tried count too")
-        codes = codes_of(learner, labels, rows.shape[1], "guesses", X)
-        for t, code in enumerate(codes.tolist()):
-            row, truth = take(rows, t, t + 1), code if learner.full_information and feedback[t] else -1
-            learner.n_updates_ += learner._state.learn_from_log(row, code, bool(feedback[t]), truth, chances[t])
+        codes = codes_of(learner, labels, rows.shape[1], name, X).tolist()
+        known = zip(codes, np.broadcast_to(feedback, n).tolist(), np.broadcast_to(chances, n).tolist(), strict=True)
+        for t, (code, right, chance) in enumerate(known):
+            row, truth = take(rows, t, t + 1), code if learner.full_information and right else -1
+            propensity = None if propensities is None else chance
+            learner.n_updates_ += learner._state.learn_from_log(row, code, right, truth, propensity)
 
 
-def _for_each(n: int, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an entry for each round; one stands for all."""
-    if values.shape not in ((), (n,)):
-        raise ValueError(f"{name} must have {n} entries, one for each round; got shape {values.shape}")
-    return np.broadcast_to(values, (n,))
+def new_record(n_rounds: int, checkpoints: npt.ArrayLike | None = None, keep_guesses: bool = False) -> Record:
+    """Return an empty record for that many rounds; by default with a few hundred checkpoints."""
+    if checkpoints is None:
+        points = default_checkpoints(n_rounds)
+    else:
+        points = np.unique(np.append(check_whole_numbers("checkpoints", checkpoints), n_rounds))
+        if points[0] < 1 or points[-1] > n_rounds:
+            raise ValueError(f"checkpoints must be whole numbers from 1 to {n_rounds}; got {checkpoints!r}")
+    guesses = np.zeros(n_rounds if keep_guesses else 0, dtype=np.int32)
+    return Record(np.zeros(4, dtype=np.int64), points, np.zeros(len(points), dtype=np.int64), guesses)
 
 
-def learn_labels(learner: "Learner", X: Any, y: Any) -> None:
-    """Learn from rows whose labels are known, all or none of them."""
-    rows = check_rows(X)
-    labels = check_labels(y, rows.shape[0])
-    with all_or_nothing(learner, fresh=False, is_one=len(labels) == 1 and not grows(learner)):
-        check_width(learner, rows, X)
-        codes_of(learner, labels, rows.shape[1], "y", X)
-        learn_from(learner, X, labels, True, 1.0)
+def default_checkpoints(n_rounds: int) -> Integers:
+    """Return at most a few hundred rounds at which to write the curve down: evenly spaced ones and log-spaced ones.
+
+    >>> default_checkpoints(5).tolist()
+    [1, 2, 3, 4, 5]
+    """
+    even = np.linspace(0, n_rounds, 101)
+    log = np.geomspace(1, n_rounds, int(np.ceil(16 * np.log10(n_rounds))) + 1)  # 16 in every decade
+    points = np.unique(np.rint(np.concatenate([even, log])).astype(np.int64))
+    return points[points > 0]
 
 
-# Streams.
-
-
-def begin_stream(
-    learner: "Learner",
-    rows: Rows,
-    labels: npt.NDArray[Any],
-    given: Any,
-    *,
-    seed: int | None = None,
-    fresh: bool = True,
-    classes: Any = None,
+def _begin_stream(
+    learner: "Learner", rows: Rows, labels: npt.NDArray[Any], given: Any, seed: int | None, fresh: bool, classes: Any
 ) -> Integers:
     """Prepare for the first round of a checked stream, whose rows came as `given`; return its labels as indices.
 
@@ -410,37 +358,86 @@ def play_stream(
     checkpoints: npt.ArrayLike | None = None,
     keep_guesses: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
+    by_round: bool = False,
+    answer: Callable[[Guess, int, bool], bool] | None = None,
 ) -> Record:
-    """Play a whole stream, compiled where the learner is; the arguments are those of `onebit.play`."""
+    """Play a whole stream, compiled unless `by_round`; the arguments are those of `onebit.play` and `play_rounds`."""
     rows = check_rows(X)
     labels = check_answers(y, rows.shape[0])
     record, n = new_record(len(labels), checkpoints, keep_guesses), len(labels)
     is_known = n == 1 and not (grows(learner) and labels.tolist()[0] not in getattr(learner, "_labels", ()))
-    with all_or_nothing(learner, fresh, is_one=is_known):
-        codes = begin_stream(learner, rows, labels, X, seed=seed, fresh=fresh, classes=classes)
-        size = n if on_progress is None else progress_step(n)
-        for start in range(0, n, size):
-            stop = min(start + size, n)
-            inside = (record.checkpoints > start) & (record.checkpoints <= stop)
-            part = record if size == n else new_record(stop - start, record.checkpoints[inside] - start, keep_guesses)
-            try:
-                learner._state.play(take(rows, start, stop), codes[start:stop], learner._key, learner.n_rounds_, part)
-            finally:
-                if not learner._state.plays_by_hand:
-                    _count(learner, part)  # also when Ctrl-C came just after the only round
-            if part is not record:
-                record.cumulative[inside] = record.counts[MISTAKES] + part.cumulative[: np.count_nonzero(inside)]
-                record.counts[:] += part.counts
-                record.guesses[start:stop] = part.guesses
-            if on_progress is not None:
-                on_progress(stop, n)
+    with all_or_nothing(learner, fresh, is_one=is_known and not by_round):
+        codes, first = _begin_stream(learner, rows, labels, X, seed, fresh, classes), learner.n_rounds_
+        if by_round or learner._state.plays_by_hand:
+            pairs = ((row_of(rows, t), code) for t, code in enumerate(codes.tolist()))
+            play_rounds(learner, pairs, record, answer=answer, on_progress=on_progress)
+            return record
+        step = n if on_progress is None else _progress_step(n)
+        try:
+            for start in range(0, n, step):
+                some = rows if step == n else take(rows, start, start + step)
+                learner._state.play(some, codes[start : start + step], learner._key, first, record, start)
+                if on_progress is not None:
+                    on_progress(min(start + step, n), n)
+        finally:  # also when Ctrl-C came just after the only round
+            mistakes, updates, explored, passed = record.counts.tolist()
+            learner.n_rounds_ = first + (int(record.checkpoints[passed - 1]) if passed else 0)
+            learner.n_mistakes_ += mistakes
+            learner.n_updates_ += updates
+            learner.n_uniform_guesses_ += explored
     return record
 
 
-def _count(learner: "Learner", record: Record) -> None:
-    """Add a record's counts to the learner's, up to the last checkpoint that was passed."""
-    mistakes, updates, explored, passed = record.counts.tolist()
-    learner.n_rounds_ += int(record.checkpoints[passed - 1]) if passed else 0
-    learner.n_mistakes_ += mistakes
-    learner.n_updates_ += updates
-    learner.n_uniform_guesses_ += explored
+def play_rounds(
+    learner: "Learner",
+    rounds: Iterable[tuple[Any, int]],
+    record: Record,
+    *,
+    answer: Callable[[Guess, int, bool], bool] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Play rounds by calling `guess` and `tell`; return how many, at most as many as the record is for.
+
+    Parameters
+    ----------
+    learner : Learner
+        Its run has begun.
+    rounds : iterable
+        The features of each round and the position of its right label (or as `codes_of_right`).
+    record : Record
+        What happened is written there.
+    answer : callable, optional
+        Gives the feedback instead of `tell`; it is called with the guess, the code and whether the guess was right, and
+        returns whether the label was asked for, which is no mistake.
+    on_progress : callable, optional
+        Called now and then with how many rounds are played, and of how many.
+    """
+    counts, limit, updates, t = record.counts, int(record.checkpoints[-1]), learner.n_updates_, 0
+    step = _progress_step(limit)
+    for t, (features, code) in enumerate(rounds, start=1):
+        guess = learner.guess(features)
+        correct, asked = bool(is_right(guess.index, code)), False
+        if answer is not None:
+            asked = answer(guess, code, correct)
+        elif learner.full_information:
+            learner.tell(guess, correct, learner._labels[code])
+        else:
+            learner.tell(guess, correct)
+        counts[MISTAKES] += not correct and not asked
+        counts[EXPLORED] += guess.explored
+        if len(record.guesses):
+            record.guesses[t - 1] = guess.index
+        if t == record.checkpoints[counts[PASSED]]:
+            record.cumulative[counts[PASSED]] = counts[MISTAKES]
+            counts[PASSED] += 1
+        if on_progress is not None and (t % step == 0 or t == limit):
+            on_progress(t, limit)
+        if t == limit:
+            break
+    counts[UPDATES] = learner.n_updates_ - updates
+    return t
+
+
+def _progress_step(n_rounds: int) -> int:
+    """Return after how many rounds progress is reported: at most 200 times."""
+    return max(50, n_rounds // 200)

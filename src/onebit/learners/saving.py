@@ -24,43 +24,32 @@ from numpy.lib import format as npy
 from onebit import kernels
 from onebit.engine.state import State, grown
 from onebit.files import npz_array, npz_bytes
+from onebit.game import Tickets
 from onebit.import_paths import import_path_of
 from onebit.inputs import MAX_SEED, check_integer, check_seed
 from onebit.labels import check_classes
-from onebit.learners import run
-from onebit.learners.tickets import Tickets
 from onebit.machine_memory import MemoryBudgetError, check_memory, no_more_than
 from onebit.typed_json import Trusted, describe, parse, restore, write
 
 if TYPE_CHECKING:
     from onebit.learners.base import Learner
 
-Arrays = dict[str, npt.NDArray[Any]]
+_Arrays = dict[str, npt.NDArray[Any]]
 
-_VERSION = 2  # of the format: raised when an older onebit could no longer read what this one writes
-_CHECKSUM = 32  # bytes; written as hexadecimal digits at the end of the file
+_VERSION = 1  # of the format: raised when an older onebit could no longer read what this one writes
+_CHECKSUM = 64  # hexadecimal digits at the end of the file
+_BLANK_END = f"onebit model {_VERSION}, blake2b {'0' * _CHECKSUM}".encode()
+_END = re.compile(rb"onebit model (\d{1,9}), blake2b ([0-9a-f]{%d})" % _CHECKSUM)
+_LONGEST_END = 100
 _COUNTS = ("n_rounds_", "n_mistakes_", "n_updates_", "n_uniform_guesses_")
 _OURS = "onebit.learners"  # the package whose learners are always trusted
 _KEPT = ("feature_names_in_",)  # attributes of our own learners beside settings, counts, state and tickets
-_END = re.compile(rb"onebit model (\d{1,9}), blake2b ([0-9a-f]{%d})" % (2 * _CHECKSUM))
-_LONGEST_END = 100
+_PLAIN_CLASSES = (str, int, np.integer, list, tuple, set, frozenset, np.ndarray, type(None))
 _MOST_HEADER = 1 << 26  # bytes
 _MOST_PARTS = 10_000
 _MOST_REBUILT = 1 << 26  # numbers that a file may omit because they follow from others: half a gigabyte
 _MOST_COUNT = 1 << 56  # ten times as many still fit in 64 bits
 _ROOM = 1 << 26  # bytes that any file may need, plus eight for each of its own (inverting a matrix needs room)
-
-
-def _comment(version: int, checksum: bytes) -> bytes:
-    """Return the comment at the end of a file."""
-    return f"onebit model {version}, blake2b ".encode() + checksum.hex().encode()
-
-
-def _checksum_of(content: Any) -> bytes:
-    return blake2b(content, digest_size=_CHECKSUM).digest()
-
-
-# Saving.
 
 
 def to_bytes(learner: "Learner") -> Any:
@@ -74,28 +63,31 @@ def to_bytes(learner: "Learner") -> Any:
         )
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.comment = _comment(_VERSION, bytes(_CHECKSUM))
+        archive.comment = _BLANK_END
         archive.writestr(zipfile.ZipInfo("header.json"), text)
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as part:
                 npy.write_array(part, array, version=(1, 0), allow_pickle=False)
     content = file.getbuffer()
-    content[-2 * _CHECKSUM :] = _checksum_of(content[: -2 * _CHECKSUM]).hex().encode()
+    content[-_CHECKSUM:] = _checksum_of(content)
     return content
 
 
-def _describe_learner(learner: "Learner") -> tuple[dict[str, Any], Arrays]:
+def _checksum_of(content: Any) -> bytes:
+    """Return the checksum of a file, as its last bytes should be."""
+    return blake2b(memoryview(content)[:-_CHECKSUM], digest_size=_CHECKSUM // 2).hexdigest().encode()
+
+
+def _describe_learner(learner: "Learner") -> tuple[dict[str, Any], _Arrays]:
     """Return the header, and the arrays by name."""
     values: list[Any] = []
     settings, cls, is_ours = learner.get_params(deep=False), type(learner), _is_ours(learner)
     header: dict[str, Any] = {
-        "onebit": "model",
-        "version": _VERSION,
         "learner": f"{_OURS}:{cls.__name__}" if is_ours else import_path_of(cls),
         "settings": _described("the setting", settings, values),
         "max_open_tickets": learner.max_open_tickets,
     }
-    arrays: Arrays = {}
+    arrays: _Arrays = {}
     if learner._started:
         made = _made_by_learners() | settings.keys()
         own = {name: value for name, value in vars(learner).items() if name not in made}
@@ -109,9 +101,9 @@ def _describe_learner(learner: "Learner") -> tuple[dict[str, Any], Arrays]:
             "counts": {name: int(getattr(learner, name)) for name in _COUNTS},
             "own": _described("what it keeps as", own, values),
         }
-        confidence = {} if learner._confidence is None else learner._confidence.arrays._asdict()
         tickets = {} if learner._tickets is None else learner._tickets.to_arrays()
-        for folder, held in (("state", pack_state(learner._state)), ("confidence", confidence), ("tickets", tickets)):
+        folders = {"state": pack_state(learner._state), "confidence": _confidence_of(learner), "tickets": tickets}
+        for folder, held in folders.items():
             arrays |= {f"{folder}/{name}": array for name, array in held.items()}
     return header, arrays | {f"values/{i}": array for i, array in enumerate(values)}
 
@@ -129,27 +121,29 @@ def _made_by_learners() -> set[str]:
     return {*_learners().Learner.__annotations__, "_lock"}
 
 
-def learned_arrays(learner: "Learner") -> Arrays:
-    """Return views of all arrays that a learner has learned, confidence included, without spare capacity."""
-    confidence = {} if learner._confidence is None else learner._confidence.arrays._asdict()
-    return _filled_arrays(learner._state) | {f"confidence {name}": array for name, array in confidence.items()}
-
-
 def _described(what: str, named: dict[str, Any], values: list[Any]) -> dict[str, Any]:
     found = {}
     for name, value in named.items():
         # Frames and dict views list the classes as well as a list does. A set has no order to keep.
-        plain = (str, int, np.integer, list, tuple, set, frozenset, np.ndarray, type(None))
-        if name == "classes" and not isinstance(value, plain):
-            value = list(value)
+        plain = list(value) if name == "classes" and not isinstance(value, _PLAIN_CLASSES) else value
         try:
-            found[name] = describe(value, values)
+            found[name] = describe(plain, values)
         except ValueError as error:
             raise ValueError(f"{what} {name} cannot be saved: {error}") from error
     return found
 
 
-def pack_state(state: State) -> Arrays:
+def learned_arrays(learner: "Learner") -> _Arrays:
+    """Return views of all arrays that a learner has learned, confidence included, without spare capacity."""
+    confidence = {f"confidence {name}": array for name, array in _confidence_of(learner).items()}
+    return _filled_arrays(learner._state) | confidence
+
+
+def _confidence_of(learner: "Learner") -> _Arrays:
+    return {} if learner._confidence is None else learner._confidence.arrays._asdict()
+
+
+def pack_state(state: State) -> _Arrays:
     """Return copies of a state's arrays by name, without spare capacity and without what follows from the others."""
     if state.plays_by_hand:
         return {}
@@ -157,7 +151,7 @@ def pack_state(state: State) -> Arrays:
     return {name: part.copy() for name, part in parts if name not in follows or part.size > _MOST_REBUILT}
 
 
-def _filled_arrays(state: State) -> Arrays:
+def _filled_arrays(state: State) -> _Arrays:
     # At least one entry, even if unused: then a file is at least as large as its number of features.
     filled = {axis: max(1, size) for axis, size in state.filled().items()}
     return {
@@ -168,9 +162,6 @@ def _filled_arrays(state: State) -> Arrays:
 
 def _axes_of(state: State, name: str, array: npt.NDArray[Any]) -> tuple[str, ...]:
     return state.axes.get(name, ("",) * array.ndim)
-
-
-# Loading.
 
 
 def load(path: "str | os.PathLike[str]", *, trusted: Iterable[Any] = ()) -> "Learner":
@@ -190,7 +181,7 @@ def load(path: "str | os.PathLike[str]", *, trusted: Iterable[Any] = ()) -> "Lea
     Raises
     ------
     ValueError
-        If the file is truncated, was changed, is not a model, comes from a newer onebit, or names what is not trusted.
+        If the file is truncated, was changed, is not a model, is of another format, or names what is not trusted.
     OSError
         If it cannot be read.
 
@@ -232,16 +223,14 @@ def from_bytes(content: bytes, name: Any, trusted: Iterable[Any] = ()) -> "Learn
         raise ValueError(f"{name}: cannot be loaded: {str(error) or type(error).__name__}") from error
 
 
-def _read(content: bytes) -> tuple[dict[str, Any], Arrays]:
+def _read(content: bytes) -> tuple[dict[str, Any], _Arrays]:
     """Return header and arrays; raise ValueError unless the file is one of ours, unchanged and of a known version."""
     found = _END.search(content, max(0, len(content) - _LONGEST_END))
     if found is None or found.end() != len(content):
         raise ValueError("it is no onebit model, or it was cut off")
-    if int(found[1]) > _VERSION:
-        raise ValueError(
-            f"it was written by a newer onebit (format {int(found[1])}; this one reads up to {_VERSION}): update onebit"
-        )
-    if _checksum_of(memoryview(content)[: -2 * _CHECKSUM]).hex().encode() != found[2]:
+    if int(found[1]) != _VERSION:
+        raise ValueError(f"it is of format {int(found[1])}, and this onebit reads format {_VERSION}: update onebit")
+    if _checksum_of(content) != found[2]:
         raise ValueError("it was changed since it was saved: its checksum does not fit")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         parts = archive.infolist()
@@ -253,16 +242,13 @@ def _read(content: bytes) -> tuple[dict[str, Any], Arrays]:
         sizes = {part.filename: part.file_size for part in parts}
         if sum(sizes.values()) > len(content) or sizes["header.json"] > _MOST_HEADER:
             raise ValueError("its parts are larger than it is")
-        header = parse(archive.read("header.json"))
-        if type(header) is not dict or header.get("onebit") != "model" or header.get("version") != int(found[1]):
-            raise ValueError("its header does not match")
         names = [name.removesuffix(".npy") for name in sizes if name != "header.json"]
         for name in names:
             npz_bytes(archive, name)
-        return header, {name: npz_array(archive, name) for name in names}
+        return parse(archive.read("header.json")), {name: npz_array(archive, name) for name in names}
 
 
-def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: Trusted, size: int) -> "Learner":
+def _rebuilt(header: dict[str, Any], arrays: _Arrays, trusted: Trusted, size: int) -> "Learner":
     values = [array for name, array in arrays.items() if name.startswith("values/")]
     cls = trusted.find(header["learner"])
     if not (isinstance(cls, type) and issubclass(cls, _learners().Learner)):
@@ -276,16 +262,23 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: Trusted, size: int
     if "in_force" in header:
         _put_back(learner, header, arrays, restore(header["labels"], trusted, values), size)
         with no_more_than(_ROOM + 8 * size):  # a learner may start others that it wraps
-            _give_own(learner, read(header["own"]))
+            own = read(header["own"])
+            if "feature_names_in_" in own and np.shape(own["feature_names_in_"]) != (learner.n_features_in_,):
+                raise ValueError(f"it gives the learner {', '.join(own)}, which do not fit")
+            if _is_ours(learner):
+                learner._take_back({name: own.pop(name) for name in list(own) if name not in _KEPT})
+        if _made_by_learners() & own.keys():
+            raise ValueError(f"it gives the learner {', '.join(own)}, of which it makes some itself")
+        vars(learner).update(own)
         learner.set_params(**read(header["settings"]))
     return learner
 
 
-def _put_back(learner: "Learner", header: dict[str, Any], arrays: Arrays, labels: Any, size: int) -> None:
+def _put_back(learner: "Learner", header: dict[str, Any], arrays: _Arrays, labels: Any, size: int) -> None:
     """Restore the saved state and the open tickets in a learner."""
     n_features = check_integer("n_features", header["n_features"], low=1)
     counts = {name: check_integer(name, header["counts"][name], low=0, high=MAX_SEED // 2) for name in _COUNTS}
-    folders: dict[str, Arrays] = {"state": {}, "confidence": {}, "tickets": {}, "values": {}}
+    folders: dict[str, _Arrays] = {"state": {}, "confidence": {}, "tickets": {}, "values": {}}
     for path, array in arrays.items():
         folder, _, name = path.partition("/")
         folders[folder][name] = array
@@ -295,12 +288,12 @@ def _put_back(learner: "Learner", header: dict[str, Any], arrays: Arrays, labels
     if not isinstance(labels, np.ndarray):  # a small file could hold a large count
         raise ValueError(f"its labels are no list: {labels!r:.80}")
     with no_more_than(_ROOM + 8 * size):
-        run.begin(learner, n_features, check_classes(labels), check_seed(header["seed"]))
+        learner._begin(n_features, check_classes(labels), check_seed(header["seed"]))
     if not learner._state.plays_by_hand:
         _unpack_state(learner._state, folders["state"])
     vars(learner).update(counts)
     if folders["confidence"]:
-        learner._confidence = run.new_confidence(learner)
+        learner._confidence = learner._new_confidence()
         if learner._confidence is None:
             raise ValueError("another version of onebit saved it, which estimated confidence otherwise")
         learner._confidence.put_back(folders["confidence"])
@@ -308,18 +301,7 @@ def _put_back(learner: "Learner", header: dict[str, Any], arrays: Arrays, labels
         learner._tickets = Tickets.from_arrays(folders["tickets"], learner)
 
 
-def _give_own(learner: "Learner", own: dict[str, Any]) -> None:
-    """Restore a learner's other attributes; ours keep the feature names and what they declare."""
-    if _is_ours(learner):
-        if "feature_names_in_" in own and np.shape(own["feature_names_in_"]) != (learner.n_features_in_,):
-            raise ValueError(f"it gives the learner {', '.join(own)}, which do not fit")
-        learner._take_back({name: own.pop(name) for name in list(own) if name not in _KEPT})
-    if _made_by_learners() & own.keys():
-        raise ValueError(f"it gives the learner {', '.join(own)}, of which it makes some itself")
-    vars(learner).update(own)
-
-
-def _unpack_state(state: State, packed: Arrays) -> None:
+def _unpack_state(state: State, packed: _Arrays) -> None:
     """Fill an empty state from packed arrays, or raise ValueError."""
     empty, sizes = state.arrays._asdict(), dict[str, int]()
     left_out = empty.keys() - packed.keys()

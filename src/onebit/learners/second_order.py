@@ -166,8 +166,8 @@ class SecondOrderState(State):
         self._tidy()
         return changed
 
-    def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
-        super().play(X, y, seed, first_round, record)
+    def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record, first: int = 0) -> None:
+        super().play(X, y, seed, first_round, record, first)
         self._tidy()
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:

@@ -123,11 +123,11 @@ class SupportSet(Space):
             self.renew()
         _store_one(self.arrays, unlocked(row), gains)
 
-    def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record) -> None:
+    def play(self, X: Rows, y: Integers, seed: int, first_round: int, record: Record, first: int = 0) -> None:
         self._screen = Screen.for_kernel(self.kernel, X, self.n_classes)
         self._expects_many_updates = False
         try:
-            super().play(X, y, seed, first_round, record)
+            super().play(X, y, seed, first_round, record, first)
         finally:
             self._screen = None  # it belongs to this stream, not to the state
 

@@ -230,7 +230,7 @@ class BanditSVM(Learner):
         with self._lock:
             self._check_started("opinions")
             bank = self._bank
-            opinions, trust = bank.opinions(run.one_row(self, features)), bank.trust.copy()
+            opinions, trust = bank.opinions(self._row(features)), bank.trust.copy()
         found = [
             Opinion(kernel, self.classes_[int(np.argmax(scores))], float(weight), scores)
             for kernel, weight, scores in zip(bank.kernels, trust / trust.sum(), opinions, strict=True)

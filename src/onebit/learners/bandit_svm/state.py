@@ -20,7 +20,6 @@ from onebit.engine.loop import (
     Algorithm,
     CompiledAlgorithm,
     Record,
-    new_record,
     note_right,
 )
 from onebit.engine.scaling import FACTOR, LIMIT, change_weights, new_scale, put_in_force, scaled_rows
@@ -29,6 +28,7 @@ from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take
 from onebit.kernels import Kernel
 from onebit.learners.bandit_svm import bank, guesses, rounds, separators
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
+from onebit.learners.run import new_record
 
 _FIRST_CAPACITY = 16
 _CALM = 2048  # quiet rounds are looked for after so many without a mistake, in which nothing was stored
