@@ -52,6 +52,12 @@ def read_json(body: bytes) -> Any:
     return value
 
 
+def parsed(kind: type[_Struct], body: bytes, takes_lists: bool = False) -> _Struct | list[Any]:
+    """Return a JSON body as a struct, or as a list of plain values if it is one and may be; raises ValueError."""
+    value = read_json(body)
+    return value if takes_lists and isinstance(value, list) else checked(kind, value)
+
+
 def checked(kind: type[_Struct], value: Any, strict: bool = True) -> _Struct:
     """Return parsed JSON as a struct, or raise ValueError that names the field, the value and the remedy.
 

@@ -3,16 +3,15 @@
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from functools import lru_cache, partial
 from html import escape
-from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
-from msgspec import Meta, defstruct, json, structs
+from msgspec import Meta, Struct, defstruct, json, structs
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
@@ -25,10 +24,20 @@ from onebit.decider.log import to_json
 from onebit.decider.report import report
 from onebit.machine_memory import memory as machine_memory
 from onebit.service.audit import AuditLog
-from onebit.service.gate import PAGE_PARTS, Gate, Problem, Route, files_of, json_response, problem_of
+from onebit.service.gate import (
+    PAGE_PARTS,
+    Gate,
+    Problem,
+    Route,
+    Tokens,
+    asks_of,
+    files_of,
+    json_response,
+    problem_of,
+)
 from onebit.service.metrics import CONTENT_TYPE, Metrics
 from onebit.service.pages import MOST_WATCHED, Watch, columns, log_page, one_ticket, open_tickets, overview
-from onebit.service.tokens import ANYBODY, NAME, ROLES, Token, Tokens, check_name
+from onebit.service.tokens import ANYBODY, NAME, ROLES, Token, check_name
 from onebit.service.workers import DeciderWorker, WorkerPool
 
 _ROUNDS_PER_SECOND = 20_000.0  # default rate limit of one caller, in guesses and feedback
@@ -98,37 +107,23 @@ _DECIDER = "/v1/{namespace}/{name}"
 _ANY = dict[str, Any]
 
 
-def _verb(verb: str, role: str, kind: Any, result: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
+def _verb(verb: str, role: str, asks: Any, result: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
     """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item."""
 
-    async def work(request: Request) -> Any:
-        service: Service = request.app
-        worker = await service.workers.find(**request.path_params)
-        body = request.scope["state"]["body"]
-        asked, n_items = calls.read_json(body), 1
-        if takes_lists and isinstance(asked, list):
-            n_items = len(asked)
-            if not 0 < n_items <= MOST_AT_ONCE:
-                raise ValueError(f"a list must have 1 to {MOST_AT_ONCE} items; got {n_items}")
-            call = partial(_call_all, kind, asked)
-        else:
-            call = calls.checked(kind, asked)
-        service.charge(request, n_items)
-        return await worker.submit(call, len(body))
+    def work(request: Request, asked: Any) -> Awaitable[Any]:
+        call = partial(_call_all, asks, asked) if isinstance(asked, list) else asked
+        return request.app.workers.submit(call, len(request.scope["state"]["body"]), **request.path_params)  # type: ignore[no-any-return]
 
-    body = kind
     if takes_lists:
-        about = f"{about} One, or a list of up to {MOST_AT_ONCE}."
-        body = kind | Annotated[list[kind], Meta(min_length=1, max_length=MOST_AT_ONCE)]
-        result = result | list[Any]
-    return Route("POST", f"{_DECIDER}/{verb}", work, about, role, cost=0, body=body, result=result, example=example)
+        about, result = f"{about} One, or a list of up to {MOST_AT_ONCE}.", result | list[Any]
+    return Route("POST", f"{_DECIDER}/{verb}", work, about, role, asks, result, example, takes_lists)
 
 
-def _call_all(kind: Any, items: list[Any], decider: Decider) -> list[Any]:
+def _call_all(asks: type[Struct], items: list[Any], decider: Decider) -> list[Any]:
     answers = []
     for item in items:
         try:
-            answers.append(calls.checked(kind, item)(decider))
+            answers.append(calls.checked(asks, item)(decider))
         except (ValueError, OSError, RecursionError) as error:
             answers.append(problem_of(error).described())
     return answers
@@ -136,23 +131,18 @@ def _call_all(kind: Any, items: list[Any], decider: Decider) -> list[Any]:
 
 def _read(what: str, call: Callable[..., Any], about: str, result: Any = _ANY) -> Route:
     """Return a read-only route to a decider, which bypasses its queue; the query has the call's other parameters."""
-    _, *parameters = signature(call).parameters.values()
-    kind = defstruct("Query", [(each.name, each.annotation, each.default) for each in parameters])
 
-    async def work(request: Request) -> Any:
-        service: Service = request.app
-        worker = await service.workers.find(**request.path_params)
-        given = {name: text for name, text in request.query_params.items() if name in kind.__struct_fields__}
-        query = structs.asdict(calls.checked(kind, given, strict=False))
-        return await worker.read(partial(call, **query))
+    async def work(request: Request, asked: Struct) -> Any:
+        worker = await request.app.workers.find(**request.path_params)
+        return await worker.read(partial(call, **structs.asdict(asked)))
 
-    return Route("GET", f"{_DECIDER}/{what}", work, about, "read", result=result)
+    return Route("GET", f"{_DECIDER}/{what}", work, about, "read", asks_of(call), result)
 
 
-async def _create(request: Request) -> Response:
+async def _create(request: Request, asked: calls.NewDecider) -> Response:
     service: Service = request.app
     namespace, name = (check_name(what, request.path_params[what]) for what in ("namespace", "name"))
-    settings = calls.checked(calls.NewDecider, calls.read_json(request.scope["state"]["body"])).arguments()
+    settings = asked.arguments()
     making = asyncio.get_running_loop().run_in_executor(None, service.workers.create, namespace, name, settings)
     try:
         is_new = await asyncio.shield(making)
@@ -262,12 +252,12 @@ _ROUTES = [  # in the order in which they are tried
     Route("GET", f"{_DECIDER}/desk", _desk, "Status, report, course of mistakes, weights of kernels.", "read"),
     Route(
         "PUT", _DECIDER, _create, "Make a decider; if it is there, it must be the same.", "admin",
-        body=calls.NewDecider, example=_NEW,
+        calls.NewDecider, example=_NEW,
     ),
     Route("GET", "/v1", _deciders, "The deciders that you may see.", "read"),
     Route("GET", "/v1/overview", _overview, "The deciders that you may see, with numbers.", "read"),
     Route("GET", "/v1/me", _me, "Whose token it is, and what it may do."),
-    Route("GET", "/metrics", _metrics, "For Prometheus.", "read", is_everywhere=True, cost=0, result=None),
+    Route("GET", "/metrics", _metrics, "For Prometheus.", "read", result=None, is_everywhere=True),
     Route("GET", "/healthz", lambda _request: {"alive": True}, "Whether the process is alive."),
     Route("GET", "/readyz", _ready, "Whether no decider is still being opened or compiled."),
     Route("GET", "/api", lambda _request: _API, "This page.", result=None),
@@ -286,23 +276,25 @@ _VERBS = frozenset(route.path.rpartition("/")[2] for route in _ROUTES if route.r
 _ABOUT = "Deciders that learn from right and wrong. Every event is on the disk before its answer."
 
 
-class ProblemResult(TypedDict):
-    """An error (RFC 9457)."""
-
-    title: str
-    status: int
-    detail: str
-    error: str
-
-
 def _document() -> dict[str, Any]:
     """Return the OpenAPI document of all routes."""
-    types = [kind for route in _ROUTES for kind in (route.body, route.result) if kind is not None]
-    found, components = json.schema_components([*types, ProblemResult], ref_template="#/components/schemas/{name}")
-    schemas = iter(found)
-    refused = {"application/problem+json": {"schema": found[-1]}}
+    fields = [("title", str), ("status", int), ("detail", str), ("error", str)]
+    types: dict[Any, Any] = {
+        "problem": defstruct("ProblemResult", fields, namespace={"__doc__": "An error (RFC 9457)."})
+    }
+    for at, route in enumerate(_ROUTES):
+        if route.takes_lists:
+            many = Annotated[list[route.asks], Meta(min_length=1, max_length=MOST_AT_ONCE)]  # type: ignore[name-defined]
+            types[at, "body"] = route.asks | many
+        elif route.method != "GET":
+            types[at, "body"] = route.asks
+        if route.result is not None:
+            types[at, "result"] = route.result
+    found, components = json.schema_components(types.values(), ref_template="#/components/schemas/{name}")
+    schemas = dict(zip(types, found, strict=True))
+    refused = {"application/problem+json": {"schema": schemas["problem"]}}
     paths: dict[str, dict[str, Any]] = {}
-    for route in _ROUTES:
+    for at, route in enumerate(_ROUTES):
         path, method = route.path.replace(":path", ""), route.method.lower()
         names = re.findall(r"{(\w+)}", path)
         operation = paths.setdefault(path, {})[method] = {
@@ -314,12 +306,12 @@ def _document() -> dict[str, Any]:
             operation["parameters"] = [
                 {"name": each, "in": "path", "required": True, "schema": schema} for each in names
             ]
-        if route.body is not None:
-            content = {"schema": next(schemas), "example": route.example}
+        if (at, "body") in schemas:
+            content = {"schema": schemas[at, "body"], "example": route.example}
             operation["requestBody"] = {"required": True, "content": {"application/json": content}}
         done: dict[str, Any] = {"description": "OK"}
-        if route.result is not None:
-            done["content"] = {"application/json": {"schema": next(schemas)}}
+        if (at, "result") in schemas:
+            done["content"] = {"application/json": {"schema": schemas[at, "result"]}}
         operation["responses"] = {"200": done, "default": {"description": "Problem", "content": refused}}
     return {
         "openapi": "3.1.0",

@@ -392,6 +392,10 @@ class WorkerPool:
                     raise problem_of(self._trouble)
         return self.get(namespace, name)
 
+    async def submit(self, call: Callable[[Decider], Any], n_bytes: int, namespace: str, name: str) -> Any:
+        """Queue a call of a decider, as its worker's `submit` does."""
+        return await (await self.find(namespace, name)).submit(call, n_bytes)
+
     def __iter__(self) -> Iterator[tuple[str, str, DeciderWorker]]:
         for (namespace, name), worker in sorted(self._workers.items()):
             yield namespace, name, worker
