@@ -12,11 +12,12 @@ from msgspec import Meta, Struct, structs
 from starlette.requests import Request
 from starlette.responses import Response
 
+from onebit.decider.calls import request_of
 from onebit.playground.catalogue import CATALOGUE, MOST_LEARNERS
 from onebit.playground.scenes import DRAWN_LABELS, SCENES, make_scene, scene_from_table
 from onebit.playground.session import MOST_AT_ONCE, Oracle, Session
 from onebit.reporting.looks import PALETTE
-from onebit.service.gate import PAGE_PARTS, Gate, Problem, Route, asks_of, files_of, json_response
+from onebit.service.gate import PAGE_PARTS, Gate, Problem, Route, files_of, json_response
 
 PAGE = Path(__file__).parent / "page"
 _LARGEST_TABLE = 2_000_000  # maximum characters of an uploaded table
@@ -129,7 +130,7 @@ def _new(path: str, kept: Sessions, make: Callable[..., Any]) -> Route:
         made = await asyncio.to_thread(make, **structs.asdict(asked))
         return json_response({"id": kept.add(made)} | await asyncio.to_thread(made.frame), 201)
 
-    return Route("POST", path, work, asks=asks_of(make))
+    return Route("POST", path, work, asks=request_of(make))
 
 
 def _call(method: str, path: str, kept: Sessions, call: Callable[..., Any]) -> Route:
@@ -140,4 +141,4 @@ def _call(method: str, path: str, kept: Sessions, call: Callable[..., Any]) -> R
         found = await asyncio.to_thread(call, thing, **structs.asdict(asked))
         return await asyncio.to_thread(thing.frame) if method == "POST" else found
 
-    return Route(method, path, work, asks=asks_of(call))
+    return Route(method, path, work, asks=request_of(call))

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from functools import lru_cache, partial
@@ -21,7 +21,6 @@ from onebit.decider import calls
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.log import to_json
-from onebit.decider.report import report
 from onebit.machine_memory import memory as machine_memory
 from onebit.service.audit import AuditLog
 from onebit.service.gate import (
@@ -30,7 +29,6 @@ from onebit.service.gate import (
     Problem,
     Route,
     Tokens,
-    asks_of,
     files_of,
     json_response,
     problem_of,
@@ -107,23 +105,24 @@ _DECIDER = "/v1/{namespace}/{name}"
 _ANY = dict[str, Any]
 
 
-def _verb(verb: str, role: str, asks: Any, result: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
+def _verb(name: str, role: str, verb: Any, result: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
     """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item."""
 
-    def work(request: Request, asked: Any) -> Awaitable[Any]:
-        call = partial(_call_all, asks, asked) if isinstance(asked, list) else asked
-        return request.app.workers.submit(call, len(request.scope["state"]["body"]), **request.path_params)  # type: ignore[no-any-return]
+    def work(request: Request, asked: Any) -> Any:
+        call = partial(_call_all, verb, asked) if isinstance(asked, list) else partial(verb, **structs.asdict(asked))
+        return request.app.workers.submit(call, len(request.scope["state"]["body"]), **request.path_params)
 
     if takes_lists:
         about, result = f"{about} One, or a list of up to {MOST_AT_ONCE}.", result | list[Any]
-    return Route("POST", f"{_DECIDER}/{verb}", work, about, role, asks, result, example, takes_lists)
+    asks = calls.request_of(verb)
+    return Route("POST", f"{_DECIDER}/{name}", work, about, role, asks, result, example, takes_lists)
 
 
-def _call_all(asks: type[Struct], items: list[Any], decider: Decider) -> list[Any]:
+def _call_all(verb: Any, items: list[Any], decider: Decider) -> list[Any]:
     answers = []
     for item in items:
         try:
-            answers.append(calls.checked(asks, item)(decider))
+            answers.append(calls.call_of(verb, item)(decider))
         except (ValueError, OSError, RecursionError) as error:
             answers.append(problem_of(error).described())
     return answers
@@ -136,7 +135,7 @@ def _read(what: str, call: Callable[..., Any], about: str, result: Any = _ANY) -
         worker = await request.app.workers.find(**request.path_params)
         return await worker.read(partial(call, **structs.asdict(asked)))
 
-    return Route("GET", f"{_DECIDER}/{what}", work, about, "read", asks_of(call), result)
+    return Route("GET", f"{_DECIDER}/{what}", work, about, "read", calls.request_of(call), result)
 
 
 async def _create(request: Request, asked: calls.NewDecider) -> Response:
@@ -152,7 +151,7 @@ async def _create(request: Request, asked: calls.NewDecider) -> Response:
     if is_new:
         caller = request.scope["state"]["caller"].name
         _LOG.info("a decider was made", extra={"decider": worker.title, "caller": caller})
-    return json_response(await worker.read(calls.Status()), 201 if is_new else 200)
+    return json_response(await worker.read(calls.status), 201 if is_new else 200)
 
 
 async def _desk(request: Request) -> Response:
@@ -208,37 +207,37 @@ _RECORD = {"channel": "mail", "length": 212}
 _NEW = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 604800, "exploration_floor": 0.02}
 _ROUTES = [  # in the order in which they are tried
     _verb(
-        "guess", "play", calls.Guess, calls.TicketResult,
+        "guess", "play", calls.guess, calls.TicketResult,
         "Name a label for a record, and hand out a ticket. The same key again is the same ticket again.",
         {"record": _RECORD, "among": None, "key": "order-17"}, True,
     ),
     _verb(
-        "tell", "play", calls.Tell, calls.TellResult,
+        "tell", "play", calls.tell, calls.TellResult,
         "Say whether a guess was right. The same again is fine, and counted once.",
         {"id": "5-9f…", "correct": True}, True,
     ),
     _verb(
-        "shadow", "play", calls.Shadow, calls.ShadowResult,
+        "shadow", "play", calls.shadow, calls.ShadowResult,
         "Say what you decided yourself, and whether it was right; the result is what the decider would have done.",
         {"record": _RECORD, "label": "refund", "correct": True, "propensity": None, "key": "order-17"}, True,
     ),
     _verb(
-        "settings", "admin", calls.Change, _ANY,
+        "settings", "admin", calls.change, _ANY,
         "Change deadline, silence, exploration_floor or max_open, from now on.", {"deadline": 604800},
     ),
-    _verb("classes", "admin", calls.AddClass, calls.ClassesResult, "Let a label join.", {"label": "complaint"}),
+    _verb("classes", "admin", calls.add_class, calls.ClassesResult, "Let a label join.", {"label": "complaint"}),
     _verb(
-        "correct", "admin", calls.Correct, calls.DoneResult,
+        "correct", "admin", calls.correct, calls.DoneResult,
         "Say that an answer was a mistake, and what it should have been. Takes a replay.",
         {"id": "5-9f…", "correct": False},
     ),
     _verb(
-        "withdraw", "admin", calls.Withdraw, calls.DoneResult,
+        "withdraw", "admin", calls.withdraw, calls.DoneResult,
         "Say that an answer was a mistake, and nothing is known instead. Takes a replay.", {"id": "5-9f…"},
     ),
     _read("status", lambda decider: calls.status(decider), "How many guesses, right, wrong and open."),
     _read(
-        "report", lambda decider: calls.plain(report(decider)),
+        "report", calls.report,
         "Mistakes with 95 % intervals, by class and against one label for all; alarms with a likely cause.",
     ),
     _read(

@@ -19,7 +19,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgspec import NODEFAULT, Struct, defstruct
+from msgspec import Struct
 from starlette import routing
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -201,16 +201,6 @@ class Route(NamedTuple):
         if inspect.isawaitable(found):
             found = await found
         return found if isinstance(found, Response) else json_response(found)
-
-
-def asks_of(call: Callable[..., Any]) -> type[Struct]:
-    """Return the class of what a request may ask of a function: its parameters but a decider, or `self`."""
-    fields = [
-        (each.name, each.annotation, NODEFAULT if each.default is each.empty else each.default)
-        for each in inspect.signature(call).parameters.values()
-        if each.name not in ("self", "decider")
-    ]
-    return defstruct("Arguments", fields, forbid_unknown_fields=True)
 
 
 def json_response(value: Any, status: int = 200) -> Response:

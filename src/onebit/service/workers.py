@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onebit.decider.calls import Guess
+from onebit.decider.calls import guess
 from onebit.decider.decider import BASE_BYTES, CLASS_BYTES, Decider
 from onebit.decider.log import Batch
 from onebit.decider.tickets import LogError, LogWriteError, OwnedError, Status, UnreachableError
@@ -215,7 +215,7 @@ class DeciderWorker:
                 continue
             if is_compiled:
                 self._do(decider, jobs)
-                is_claimed = all(isinstance(job.call, Guess) for job in jobs)  # by the guesses themselves
+                is_claimed = all(getattr(job.call, "func", None) is guess for job in jobs)  # by the guesses themselves
                 if not is_claimed or time.monotonic() - settled > _SETTLE_SECONDS:
                     self._pool.budget.settle(self.title, decider.n_bytes())
                     settled = time.monotonic()
