@@ -16,9 +16,9 @@ import pytest
 import onebit
 from in_process import onebit as command
 from onebit.decider.agents import VERBS, _error_text, answer, create_server, schema_of, serve_stdio
-from onebit.decider.calls import checked, request_of
 from onebit.decider.client import LARGEST_BODY, RemoteDecider
 from onebit.decider.decider import Decider
+from onebit.decider.requests import checked, request_of
 from onebit.service.tokens import add_token
 from served import serving_here
 

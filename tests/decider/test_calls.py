@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from onebit.decider import calls
+from onebit.decider.requests import checked, request_of
 
 
 @pytest.mark.parametrize(
@@ -26,9 +27,9 @@ from onebit.decider import calls
 )
 def test_what_is_wrong_is_named(kind: Any, value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        calls.checked(kind if isinstance(kind, type) else calls.request_of(kind), value)
+        checked(kind if isinstance(kind, type) else request_of(kind), value)
 
 
 def test_settings_that_are_left_out_are_not_passed_on() -> None:
-    given = calls.checked(calls.NewDecider, {"classes": 3, "deadline": None}).arguments()
+    given = checked(calls.NewDecider, {"classes": 3, "deadline": None}).arguments()
     assert given == {"classes": 3, "learner": None, "kinds": None, "deadline": None}

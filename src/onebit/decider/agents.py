@@ -17,6 +17,7 @@ from onebit import __version__
 from onebit.decider import calls
 from onebit.decider.client import LARGEST_BODY, RemoteDecider
 from onebit.decider.decider import Decider
+from onebit.decider.requests import call_of, read_json, request_of
 from onebit.decider.tickets import AdvisedError
 
 AnyDecider = Decider | RemoteDecider
@@ -55,12 +56,12 @@ def answer(decider: AnyDecider, name: str, arguments: Any) -> Any:
     body = json.dumps({} if arguments is None else arguments).encode()
     if len(body) > LARGEST_BODY:
         raise ValueError(f"the call is larger than {LARGEST_BODY} bytes; send less at once")
-    return calls.call_of(VERBS[name][0], calls.read_json(body))(decider)
+    return call_of(VERBS[name][0], read_json(body))(decider)
 
 
 def schema_of(verb: Callable[..., Any]) -> dict[str, Any]:
     """Return the JSON Schema of a verb's arguments."""
-    _, components = msgspec.json.schema_components([calls.request_of(verb)])
+    _, components = msgspec.json.schema_components([request_of(verb)])
     (schema,) = components.values()
     return {name: value for name, value in schema.items() if name not in ("title", "description")}
 

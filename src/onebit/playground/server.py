@@ -12,7 +12,7 @@ from msgspec import Meta, Struct, structs
 from starlette.requests import Request
 from starlette.responses import Response
 
-from onebit.decider.calls import request_of
+from onebit.decider.requests import request_of
 from onebit.playground.catalogue import CATALOGUE, MOST_LEARNERS
 from onebit.playground.scenes import DRAWN_LABELS, SCENES, make_scene, scene_from_table
 from onebit.playground.session import MOST_AT_ONCE, Oracle, Session

@@ -21,6 +21,7 @@ from onebit.decider import calls
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.log import to_json
+from onebit.decider.requests import call_of, request_of
 from onebit.machine_memory import memory as machine_memory
 from onebit.service.audit import AuditLog
 from onebit.service.gate import (
@@ -110,11 +111,12 @@ def _verb(name: str, role: str, verb: Any, result: Any, about: str, example: Any
 
     def work(request: Request, asked: Any) -> Any:
         call = partial(_call_all, verb, asked) if isinstance(asked, list) else partial(verb, **structs.asdict(asked))
-        return request.app.workers.submit(call, len(request.scope["state"]["body"]), **request.path_params)
+        n_bytes = len(request.scope["state"]["body"])
+        return request.app.workers.submit(*request.path_params.values(), call, n_bytes, verb is calls.guess)
 
     if takes_lists:
         about, result = f"{about} One, or a list of up to {MOST_AT_ONCE}.", result | list[Any]
-    asks = calls.request_of(verb)
+    asks = request_of(verb)
     return Route("POST", f"{_DECIDER}/{name}", work, about, role, asks, result, example, takes_lists)
 
 
@@ -122,7 +124,7 @@ def _call_all(verb: Any, items: list[Any], decider: Decider) -> list[Any]:
     answers = []
     for item in items:
         try:
-            answers.append(calls.call_of(verb, item)(decider))
+            answers.append(call_of(verb, item)(decider))
         except (ValueError, OSError, RecursionError) as error:
             answers.append(problem_of(error).described())
     return answers
@@ -135,7 +137,7 @@ def _read(what: str, call: Callable[..., Any], about: str, result: Any = _ANY) -
         worker = await request.app.workers.find(**request.path_params)
         return await worker.read(partial(call, **structs.asdict(asked)))
 
-    return Route("GET", f"{_DECIDER}/{what}", work, about, "read", calls.request_of(call), result)
+    return Route("GET", f"{_DECIDER}/{what}", work, about, "read", request_of(call), result)
 
 
 async def _create(request: Request, asked: calls.NewDecider) -> Response:

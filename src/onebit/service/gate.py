@@ -26,9 +26,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from onebit.decider import calls, tickets
+from onebit.decider import tickets
 from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.log import to_json
+from onebit.decider.requests import checked, parsed
 from onebit.machine_memory import MemoryBudgetError
 from onebit.service.tokens import ANYBODY, EVERYWHERE, FILE, Token, check_name, hash_of, read_tokens
 
@@ -188,9 +189,9 @@ class Route(NamedTuple):
             if self.method == "GET":
                 known = self.asks.__struct_fields__
                 given = {name: text for name, text in request.query_params.items() if name in known}
-                asked = [calls.checked(self.asks, given, strict=False)]
+                asked = [checked(self.asks, given, strict=False)]
             else:
-                asked = [calls.parsed(self.asks, state["body"], self.takes_lists)]
+                asked = [parsed(self.asks, state["body"], self.takes_lists)]
             if isinstance(asked[0], list):
                 n_items = len(asked[0])
                 if not 0 < n_items <= MOST_AT_ONCE:

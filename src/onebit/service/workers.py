@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onebit.decider.calls import guess
 from onebit.decider.decider import BASE_BYTES, CLASS_BYTES, Decider
 from onebit.decider.log import Batch
 from onebit.decider.tickets import LogError, LogWriteError, OwnedError, Status, UnreachableError
@@ -49,6 +48,7 @@ _LOG = logging.getLogger("onebit.serve")
 @dataclass(slots=True, eq=False)
 class _Job:
     call: Callable[[Decider], Any]
+    claims: bool  # the memory that it takes, by itself
     answer: "asyncio.Future[Any]"
     begun: threading.Lock  # acquired once: by the thread when it starts the job, or by the request when it is cancelled
     value: Any = None
@@ -82,8 +82,8 @@ class DeciderWorker:
 
     # Called by requests.
 
-    async def submit(self, call: Callable[[Decider], Any], n_bytes: int) -> Any:
-        """Queue a call, and return its result once its events are on disk.
+    async def submit(self, call: Callable[[Decider], Any], n_bytes: int, claims: bool = False) -> Any:
+        """Queue a call, which may claim its memory itself, and return its result once its events are on disk.
 
         If the task is cancelled before the thread starts the call, it is dropped; otherwise its end is awaited, since
         it will be written.
@@ -98,7 +98,7 @@ class DeciderWorker:
             full = f"requests of {_MOST_BYTES_WAITING >> 20} MB are in line"
         if full:
             raise busy(full)
-        job = _Job(call, asyncio.get_running_loop().create_future(), threading.Lock())
+        job = _Job(call, claims, asyncio.get_running_loop().create_future(), threading.Lock())
         with self._queueing:
             if self._is_closed:
                 raise busy(_STOPPING)
@@ -215,7 +215,7 @@ class DeciderWorker:
                 continue
             if is_compiled:
                 self._do(decider, jobs)
-                is_claimed = all(getattr(job.call, "func", None) is guess for job in jobs)  # by the guesses themselves
+                is_claimed = all(job.claims for job in jobs)
                 if not is_claimed or time.monotonic() - settled > _SETTLE_SECONDS:
                     self._pool.budget.settle(self.title, decider.n_bytes())
                     settled = time.monotonic()
@@ -386,9 +386,9 @@ class WorkerPool:
                     raise problem_of(self._trouble)
         return self.get(namespace, name)
 
-    async def submit(self, call: Callable[[Decider], Any], n_bytes: int, namespace: str, name: str) -> Any:
+    async def submit(self, namespace: str, name: str, *call: Any) -> Any:
         """Queue a call of a decider, as its worker's `submit` does."""
-        return await (await self.find(namespace, name)).submit(call, n_bytes)
+        return await (await self.find(namespace, name)).submit(*call)
 
     def __iter__(self) -> Iterator[tuple[str, str, DeciderWorker]]:
         for (namespace, name), worker in sorted(self._workers.items()):
