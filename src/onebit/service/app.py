@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from functools import lru_cache, partial
 from html import escape
-from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from msgspec import Meta, defstruct, json, structs
+from msgspec import Meta, json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
@@ -22,7 +21,6 @@ from onebit.decider import calls
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.log import to_json
-from onebit.decider.report import report
 from onebit.machine_memory import memory as machine_memory
 from onebit.service.audit import AuditLog
 from onebit.service.gate import PAGE_PARTS, Gate, Problem, Route, files_of, json_response, problem_of
@@ -98,8 +96,10 @@ _DECIDER = "/v1/{namespace}/{name}"
 _ANY = dict[str, Any]
 
 
-def _verb(verb: str, role: str, kind: Any, result: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
+def _verb(name: str, role: str, verb: Any, result: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
     """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item."""
+    kind: Any = calls.request_of(verb)
+    body = kind
 
     async def work(request: Request) -> Any:
         service: Service = request.app
@@ -110,25 +110,24 @@ def _verb(verb: str, role: str, kind: Any, result: Any, about: str, example: Any
             n_items = len(asked)
             if not 0 < n_items <= MOST_AT_ONCE:
                 raise ValueError(f"a list must have 1 to {MOST_AT_ONCE} items; got {n_items}")
-            call = partial(_call_all, kind, asked)
+            call: Callable[[Any], Any] = partial(_call_all, verb, asked)
         else:
-            call = calls.checked(kind, asked)
+            call = calls.call_of(verb, asked)
         service.charge(request, n_items)
         return await worker.submit(call, len(body))
 
-    body = kind
     if takes_lists:
         about = f"{about} One, or a list of up to {MOST_AT_ONCE}."
         body = kind | Annotated[list[kind], Meta(min_length=1, max_length=MOST_AT_ONCE)]
         result = result | list[Any]
-    return Route("POST", f"{_DECIDER}/{verb}", work, about, role, cost=0, body=body, result=result, example=example)
+    return Route("POST", f"{_DECIDER}/{name}", work, about, role, cost=0, body=body, result=result, example=example)
 
 
-def _call_all(kind: Any, items: list[Any], decider: Decider) -> list[Any]:
+def _call_all(verb: Any, items: list[Any], decider: Decider) -> list[Any]:
     answers = []
     for item in items:
         try:
-            answers.append(calls.checked(kind, item)(decider))
+            answers.append(calls.call_of(verb, item)(decider))
         except (ValueError, OSError, RecursionError) as error:
             answers.append(problem_of(error).described())
     return answers
@@ -136,15 +135,13 @@ def _call_all(kind: Any, items: list[Any], decider: Decider) -> list[Any]:
 
 def _read(what: str, call: Callable[..., Any], about: str, result: Any = _ANY) -> Route:
     """Return a read-only route to a decider, which bypasses its queue; the query has the call's other parameters."""
-    _, *parameters = signature(call).parameters.values()
-    kind = defstruct("Query", [(each.name, each.annotation, each.default) for each in parameters])
+    kind = calls.request_of(call)
 
     async def work(request: Request) -> Any:
         service: Service = request.app
         worker = await service.workers.find(**request.path_params)
         given = {name: text for name, text in request.query_params.items() if name in kind.__struct_fields__}
-        query = structs.asdict(calls.checked(kind, given, strict=False))
-        return await worker.read(partial(call, **query))
+        return await worker.read(calls.call_of(call, given, strict=False))
 
     return Route("GET", f"{_DECIDER}/{what}", work, about, "read", result=result)
 
@@ -162,7 +159,7 @@ async def _create(request: Request) -> Response:
     if is_new:
         caller = request.scope["state"]["caller"].name
         _LOG.info("a decider was made", extra={"decider": worker.title, "caller": caller})
-    return json_response(await worker.read(calls.Status()), 201 if is_new else 200)
+    return json_response(await worker.read(calls.status), 201 if is_new else 200)
 
 
 async def _desk(request: Request) -> Response:
@@ -218,37 +215,37 @@ _RECORD = {"channel": "mail", "length": 212}
 _NEW = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 604800, "exploration_floor": 0.02}
 _ROUTES = [  # in the order in which they are tried
     _verb(
-        "guess", "play", calls.Guess, calls.TicketResult,
+        "guess", "play", calls.guess, calls.TicketResult,
         "Name a label for a record, and hand out a ticket. The same key again is the same ticket again.",
         {"record": _RECORD, "among": None, "key": "order-17"}, True,
     ),
     _verb(
-        "tell", "play", calls.Tell, calls.TellResult,
+        "tell", "play", calls.tell, calls.TellResult,
         "Say whether a guess was right. The same again is fine, and counted once.",
         {"id": "5-9f…", "correct": True}, True,
     ),
     _verb(
-        "shadow", "play", calls.Shadow, calls.ShadowResult,
+        "shadow", "play", calls.shadow, calls.ShadowResult,
         "Say what you decided yourself, and whether it was right; the result is what the decider would have done.",
         {"record": _RECORD, "label": "refund", "correct": True, "propensity": None, "key": "order-17"}, True,
     ),
     _verb(
-        "settings", "admin", calls.Change, _ANY,
+        "settings", "admin", calls.change, _ANY,
         "Change deadline, silence, exploration_floor or max_open, from now on.", {"deadline": 604800},
     ),
-    _verb("classes", "admin", calls.AddClass, calls.ClassesResult, "Let a label join.", {"label": "complaint"}),
+    _verb("classes", "admin", calls.add_class, calls.ClassesResult, "Let a label join.", {"label": "complaint"}),
     _verb(
-        "correct", "admin", calls.Correct, calls.DoneResult,
+        "correct", "admin", calls.correct, calls.DoneResult,
         "Say that an answer was a mistake, and what it should have been. Takes a replay.",
         {"id": "5-9f…", "correct": False},
     ),
     _verb(
-        "withdraw", "admin", calls.Withdraw, calls.DoneResult,
+        "withdraw", "admin", calls.withdraw, calls.DoneResult,
         "Say that an answer was a mistake, and nothing is known instead. Takes a replay.", {"id": "5-9f…"},
     ),
     _read("status", lambda decider: calls.status(decider), "How many guesses, right, wrong and open."),
     _read(
-        "report", lambda decider: calls.plain(report(decider)),
+        "report", calls.report,
         "Mistakes with 95 % intervals, by class and against one label for all; alarms with a likely cause.",
     ),
     _read(
