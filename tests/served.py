@@ -113,12 +113,10 @@ def kept_under(path: str, app: Any) -> Any:
 
 
 @contextmanager
-def serving_here(
-    folder: Path, http: Any = "auto", under: str = "", places: Connections | None = None, **settings: Any
-) -> Iterator[str]:
+def serving_here(folder: Path, under: str = "", places: Connections | None = None, **settings: Any) -> Iterator[str]:
     """Run a service in a thread: a process of its own takes seconds to begin."""
     app = kept_under(under, Service(folder, **settings))
-    with running_here(app, places, http=http) as (url, _server):
+    with running_here(app, places) as (url, _server):
         yield url + under
 
 

@@ -1,20 +1,16 @@
-"""Which code decides a result: that of a game, by the modules it uses, and that of a compiled function, by its parts.
+"""Which code decides the result of a game: that of the modules it uses.
 
-**Games.** What a module needs is read off its import statements, so there is no list of files to keep; nothing is
-imported for it. Comments, docstrings, layout and other code do not count. A user's module counts with all that it
-imports and the packages that it is in. Within onebit a name that a package only re-exports
-(``from onebit.learners import Learner``) leads to the module that defines it, and to nothing else: a change in one
-learner leaves the stored games of the others valid. Files of onebit are read once in a process.
-
-**Compiled functions.** A function is known by everything it is made of: its code as loaded, the functions, constants
-and defaults that it closes over or finds in its module, and theirs.
+What a module needs is read off its import statements, so there is no list of files to keep; nothing is imported for it.
+Comments, docstrings, layout and other code do not count. A user's module counts with all that it imports and the
+packages that it is in. Within onebit a name that a package only re-exports (``from onebit.learners import Learner``)
+leads to the module that defines it, and to nothing else: a change in one learner leaves the stored games of the others
+valid. Files of onebit are read once in a process.
 """
 
 import ast
 import importlib.util
 import sys
 import sysconfig
-import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -22,9 +18,7 @@ from hashlib import sha256
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-
-from numba.core.registry import CPUDispatcher
+from typing import NamedTuple, TypeVar
 
 _Found = TypeVar("_Found")
 _OURS = __name__.partition(".")[0]
@@ -32,17 +26,8 @@ _LIBRARIES = ("numpy", "scipy", "numba")  # what learners and streams compute wi
 _DIGITS = 16  # 64 bits of the hash: enough to tell versions of one program apart
 # What onebit's own modules import without any effect on a game: claims about learners, which no learner reads while it
 # plays, the cache of compiled code, and the messages during compilation.
-_BESIDE_THE_GAME = (
-    "onebit.bounds",
-    "onebit.engine.code_cache",
-    "onebit.engine.compile_notice",
-    "onebit.code_version",
-    "onebit.extras",
-)
-_INSTALLED = ("site-packages", "dist-packages")
+_BESIDE_THE_GAME = ("onebit.bounds.", "onebit.engine.code_cache.", "onebit.engine.compile_notice.", "onebit.extras.")
 _STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib"))
-_BUILT_IN = ("builtins", "math", "typing")
-_KNOWN_BY_VERSION = ("math", "numpy")  # what compiled code does with these is Numba's
 
 
 class _Import(NamedTuple):
@@ -110,17 +95,16 @@ def reachable(*roots: str) -> set[str]:
 
 @_once_for_ours
 def _imported(importer: str) -> list[str]:
-    names = [name for found in _read(importer).imports for name in _modules_behind(found, importer)]
+    """Return the modules to follow whose code decides what a module's imports give."""
+    names: list[str] = []
+    for module, name, bound in _read(importer).imports:
+        if not _is_ours(module):
+            names += [*_packages_and(module), *([f"{module}.{name}"] if name else [])]
+            continue
+        if bound == _OURS and not _is_ours(importer):
+            names.append(_OURS)  # in a user's module `import onebit.kernels` gives access to all of onebit
+        names += _homes(module, name)
     return [name for name in names if (path := _path(name)) and _is_followed(name, path, importer)]
-
-
-def _modules_behind(found: _Import, importer: str) -> list[str]:
-    """Return the modules, of which some may not exist, whose code decides what an import gives."""
-    module, name, bound = found
-    if _is_ours(module):
-        # In a user's module `import onebit.kernels` gives access to all of onebit.
-        return [*([] if _is_ours(importer) or bound != _OURS else [_OURS]), *_homes(module, name)]
-    return [*_packages_and(module), *([f"{module}.{name}"] if name else [])]
 
 
 def _homes(module: str, name: str) -> list[str]:
@@ -145,21 +129,12 @@ def _packages_and(name: str) -> list[str]:
 def _is_followed(name: str, path: Path, importer: str) -> bool:
     top = name.partition(".")[0]
     if _is_ours(importer):
-        return _is_ours(name) and not f"{name}.".startswith(tuple(f"{beside}." for beside in _BESIDE_THE_GAME))
+        return _is_ours(name) and not f"{name}.".startswith(_BESIDE_THE_GAME)
     if top in (_OURS, importer.partition(".")[0]):
         return True
-    is_installed = any(part in _INSTALLED for part in path.parts)
+    is_installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
     is_standard = any(path.is_relative_to(folder) for folder in _STANDARD_LIBRARY)
     return not (is_installed or is_standard or top in _LIBRARIES)
-
-
-@_once_for_ours
-def _read(name: str) -> _Module:
-    path = _path(name)
-    if path is None:
-        raise ValueError(f"{name} has no file that could be read; its results cannot be stored by what was run")
-    stamp = path.stat()
-    return _parse(name, path, stamp.st_mtime_ns, stamp.st_size)
 
 
 @_once_for_ours
@@ -172,12 +147,12 @@ def _path(name: str) -> Path | None:
 
 def _spec(name: str) -> ModuleSpec | None:
     """Find a module without importing it, or the packages it is in, as `importlib.util.find_spec` would."""
-    parent, _, last = name.rpartition(".")
     if name == "__main__":
         return None  # another one in every process
     loaded: ModuleSpec | None = getattr(sys.modules.get(name), "__spec__", None)
     if loaded is not None:
         return loaded
+    parent, _, last = name.rpartition(".")
     if not parent:
         try:
             return importlib.util.find_spec(name)
@@ -189,24 +164,34 @@ def _spec(name: str) -> ModuleSpec | None:
     return None if folders is None else PathFinder.find_spec(last, list(folders))
 
 
+@_once_for_ours
+def _read(name: str) -> _Module:
+    path = _path(name)
+    if path is None:
+        raise ValueError(f"{name} has no file that could be read; its results cannot be stored by what was run")
+    stamp = path.stat()
+    return _parse(name, path, stamp.st_mtime_ns, stamp.st_size)
+
+
 @cache
 def _parse(name: str, path: Path, _mtime: int, _size: int) -> _Module:
     """Read a module once for every state of its file."""
     source = path.read_bytes()
-    if path.suffix != ".py":
-        return _Module(sha256(source).hexdigest())
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escape sequences in users' code: Python gives them on import
-            tree = ast.parse(source)
-        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        imports = tuple(_imports_of(tree, package, is_lazy=name == _OURS))
-        _drop_strings(tree)
-        return _Module(sha256(ast.dump(tree).encode()).hexdigest(), imports)
-    except SyntaxError as error:
-        return _Module(sha256(source).hexdigest(), fault=f"line {error.lineno}: {error.msg}")
-    except (ValueError, RecursionError) as error:
-        return _Module(sha256(source).hexdigest(), fault=str(error))
+    fault = ""
+    if path.suffix == ".py":
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about escape sequences in users' code: Python gives them on import
+                tree = ast.parse(source)
+            package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+            imports = tuple(_imports_of(tree, package, is_lazy=name == _OURS))
+            _drop_strings(tree)
+            return _Module(sha256(ast.dump(tree).encode()).hexdigest(), imports)
+        except SyntaxError as error:
+            fault = f"line {error.lineno}: {error.msg}"
+        except (ValueError, RecursionError) as error:
+            fault = str(error)
+    return _Module(sha256(source).hexdigest(), fault=fault)
 
 
 def _imports_of(tree: ast.AST, package: str, is_lazy: bool) -> Iterator[_Import]:
@@ -215,7 +200,8 @@ def _imports_of(tree: ast.AST, package: str, is_lazy: bool) -> Iterator[_Import]
     todo = [tree]
     while todo:
         node = todo.pop()
-        is_for_types = isinstance(node, ast.If) and _is_for_types(node.test) and not is_lazy
+        test = getattr(node, "test", None)
+        is_for_types = getattr(test, "attr", getattr(test, "id", "")) == "TYPE_CHECKING" and not is_lazy
         todo += getattr(node, "orelse", ()) if is_for_types else ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -228,11 +214,6 @@ def _imports_of(tree: ast.AST, package: str, is_lazy: bool) -> Iterator[_Import]
                 yield _Import(module, "" if alias.name == "*" else alias.name, alias.asname or alias.name)
 
 
-def _is_for_types(test: ast.expr) -> bool:
-    """Return whether a condition is ``TYPE_CHECKING``, which is false at run time."""
-    return (test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")) == "TYPE_CHECKING"
-
-
 def _drop_strings(tree: ast.AST) -> None:
     """Drop the statements that are only a string: docstrings of modules, classes, functions and attributes."""
     for node in ast.walk(tree):
@@ -243,114 +224,5 @@ def _drop_strings(tree: ast.AST) -> None:
 
 
 def _is_string(statement: ast.AST) -> bool:
-    value = statement.value if isinstance(statement, ast.Expr) else None
+    value = getattr(statement, "value", None) if isinstance(statement, ast.Expr) else None
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
-
-
-class ForeignCodeError(Exception):
-    """Something in a function is not onebit's, or cannot be named."""
-
-
-def identity(function: Any) -> str | None:
-    """Return a hash of all that a function is made of, or None if something in it is not ours or cannot be named."""
-    try:
-        return sha256(made_of(function).encode()).hexdigest()
-    except ForeignCodeError:
-        return None
-
-
-def is_ours(function: Any) -> bool:
-    """Return whether a function, and all that it closes over or calls, is onebit's own."""
-    return identity(function) is not None
-
-
-def made_of(function: Any) -> str:
-    """Return a text of all that a function is made of; raise ForeignCodeError if not all of it is onebit's."""
-    return "\n".join(_parts(function, {}))
-
-
-def _parts(thing: Any, seen: dict[int, int]) -> Iterator[str]:
-    is_plain = isinstance(thing, types.FunctionType)
-    if isinstance(thing, CPUDispatcher):
-        yield repr(sorted(thing.targetoptions.items()))
-        thing = thing.py_func
-    if isinstance(thing, types.FunctionType):
-        is_new = id(thing) not in seen  # functions may call each other in a circle
-        # By its number too: a factory makes many functions of one name.
-        yield f"{name_of(thing)} {seen.setdefault(id(thing), len(seen))}"
-        if is_new:
-            yield from _parts_of_code(thing.__code__)
-            values = tuple(cell.cell_contents for cell in thing.__closure__ or ())
-            for value in (values, thing.__defaults__, *(thing.__kwdefaults__ or {}).items(), *_found_by(thing)):
-                yield from _parts(value, seen)
-            if is_plain:
-                yield from _parts_of_overloads(thing.__module__)
-    elif isinstance(thing, type):
-        yield f"{name_of(thing)}{getattr(thing, '_fields', '')}"
-        # Of a named tuple compiled code sees the fields. What it sees of another class of ours is not known.
-        if not hasattr(thing, "_fields") and thing.__module__ not in _BUILT_IN:
-            raise ForeignCodeError
-    elif isinstance(thing, types.ModuleType):
-        yield thing.__name__
-        if thing.__name__ not in _KNOWN_BY_VERSION:  # what is used of another is not known
-            raise ForeignCodeError
-    elif isinstance(thing, tuple):
-        yield f"{len(thing)} items"
-        if hasattr(thing, "_fields"):
-            yield from _parts(type(thing), seen)
-        for item in thing:
-            yield from _parts(item, seen)
-    elif thing is None or isinstance(thing, (bool, int, float, str)):
-        yield repr(thing)
-    else:
-        raise ForeignCodeError
-
-
-def _parts_of_code(code: types.CodeType) -> Iterator[str]:
-    yield f"{code.co_code.hex()} {code.co_names} {code.co_varnames}"
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _parts_of_code(constant)
-        else:
-            yield repr(constant)
-
-
-def _parts_of_overloads(module: str) -> Iterator[str]:
-    """Describe all code of a module.
-
-    Compiled code that calls a plain function runs an overload of it. Nothing leads from the one to the other, but
-    overloads and intrinsics stand in the module of their function.
-    """
-    for name, value in sorted(vars(sys.modules[module]).items() if module in sys.modules else ()):
-        function = getattr(value, "_defn", value)  # of an intrinsic
-        if isinstance(function, types.FunctionType) and function.__module__ == module:
-            yield name
-            yield from _parts_of_code(function.__code__)
-        elif isinstance(value, (bool, int, float)):
-            yield f"{name} = {value!r}"
-
-
-def _found_by(function: types.FunctionType) -> list[tuple[str, Any]]:
-    """Return what a function names in its module and, by their names there, in other modules of onebit."""
-    names = _names_in(function.__code__)
-    found = {name: function.__globals__[name] for name in names if name in function.__globals__}
-    for name, module in list(found.items()):
-        if isinstance(module, types.ModuleType) and module.__name__.startswith("onebit."):
-            within = {f"{name}.{each}": getattr(module, each) for each in names if hasattr(module, each)}
-            used = {each: value for each, value in within.items() if not isinstance(value, types.ModuleType)}
-            found = {each: value for each, value in found.items() if each != name or not used} | used
-    return list(found.items())
-
-
-def _names_in(code: types.CodeType) -> list[str]:
-    """Return the names that a function looks up, those of its comprehensions and inner functions too."""
-    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return sorted({*code.co_names, *(name for each in inner for name in _names_in(each))})
-
-
-def name_of(thing: Any) -> str:
-    """Return where a function or class is defined; raise ForeignCodeError if it is not onebit's or Python's."""
-    module = getattr(thing, "__module__", None) or ""
-    if not _is_ours(module) and module not in _BUILT_IN:
-        raise ForeignCodeError
-    return f"{module}.{thing.__qualname__}"

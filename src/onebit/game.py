@@ -369,7 +369,8 @@ def _check_fit(guess: Guess, learner: Any) -> None:
     else:
         fits = checked.shape[0] == 1 and state.takes(checked, learner.n_features_in_)
         if isinstance(row, SparseRows):  # its columns rise, and nothing is left over
-            fits = fits and all(np.array_equal(*pair) for pair in zip(checked, row, strict=True))
+            columns, starts = np.array_equal(checked.columns, row.columns), np.array_equal(checked.starts, row.starts)
+            fits = fits and columns and starts and len(checked.values) == len(row.values)
     n_evidence = 0 if learner._confidence is None else learner._confidence.n_evidence
     fits = fits and len(evidence) in (0, n_evidence) and bool(np.isfinite(evidence).all())
     if not (fits and state.takes_scores(guess.scores, guess.index)):

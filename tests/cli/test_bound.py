@@ -33,7 +33,7 @@ def test_every_bound_can_be_asked_for(theorem: str) -> None:
     answer = CliRunner().invoke(app, ["bound", theorem, *options, "--json"])
     assert answer.exit_code == 0, answer.exception
     found = json.loads(answer.stdout)
-    assert found["value"] == pytest.approx(entry.function(**numbers), rel=1e-12)
+    assert found["value"] == pytest.approx(entry(**numbers), rel=1e-12)
     assert {name: found[name] for name in numbers} == numbers
     assert theorem in CliRunner().invoke(app, ["bound"]).stdout
     shown = CliRunner().invoke(app, ["bound", theorem, *options])

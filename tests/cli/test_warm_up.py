@@ -105,7 +105,7 @@ def nowhere(_function: Any) -> Any:
 
 @pytest.mark.parametrize("named", ["", "/compiled"])
 def test_where_no_folder_can_be_written_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
-    monkeypatch.setattr(code_cache, "numba_cache", nowhere)
+    monkeypatch.setattr(code_cache, "_numba_cache", nowhere)
     monkeypatch.setattr(config, "CACHE_DIR", named)
     run = onebit("warm-up", "Majority")
     assert run.returncode == 1

@@ -15,10 +15,10 @@ import pytest
 
 import onebit
 from in_process import onebit as command
-from onebit.decider.agents import VERBS, _error_text, answer, create_server, serve_stdio
-from onebit.decider.calls import checked
+from onebit.decider.agents import VERBS, _error_text, answer, create_server, schema_of, serve_stdio
 from onebit.decider.client import LARGEST_BODY, RemoteDecider
 from onebit.decider.decider import Decider
+from onebit.decider.requests import checked, request_of
 from onebit.service.tokens import add_token
 from served import serving_here
 
@@ -106,13 +106,13 @@ def test_every_verb_of_a_service(tmp_path: Path) -> None:
 def test_tools_say_how_they_are_used(desk: Decider) -> None:
     async def conversation(client: Any) -> Any:
         for tool in (await client.list_tools()).tools:
-            verb, schema = VERBS[tool.name], tool.input_schema
-            assert schema == verb.schema()
+            (verb, _), schema = VERBS[tool.name], tool.input_schema
+            assert schema == schema_of(verb)
             assert (schema["type"], schema["additionalProperties"]) == ("object", False)
             _, _, example = str(tool.description).partition("Example: ")
             if schema["required"]:
                 assert set(schema["required"]) <= json.loads(example).keys() <= schema["properties"].keys()
-                checked(verb.request, json.loads(example))
+                checked(request_of(verb), json.loads(example))
         return client.instructions
 
     told = talk(desk, conversation)
@@ -179,7 +179,7 @@ def test_a_bug_is_not_told(desk: Decider, monkeypatch: pytest.MonkeyPatch, caplo
     def broken(_desk: Decider) -> Any:
         raise KeyError("a secret of the house")
 
-    monkeypatch.setattr("onebit.decider.calls.status", broken)
+    monkeypatch.setitem(VERBS, "status", (broken, {}))
 
     async def conversation(client: Any) -> str:
         return await refused(client, "status", {})
@@ -194,7 +194,7 @@ def test_the_disk_keeps_nobody_waiting(desk: Decider, monkeypatch: pytest.Monkey
     def slow(_desk: Decider) -> Any:
         return {"waited": is_free.wait(10)}
 
-    monkeypatch.setattr("onebit.decider.calls.status", slow)
+    monkeypatch.setitem(VERBS, "status", (slow, {}))
 
     async def conversation(client: Any) -> Any:
         waiting = asyncio.create_task(said(client, "status"))

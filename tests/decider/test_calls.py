@@ -5,19 +5,20 @@ from typing import Any
 import pytest
 
 from onebit.decider import calls
+from onebit.decider.requests import checked, request_of
 
 
 @pytest.mark.parametrize(
     ("kind", "value", "message"),
     [
-        (calls.Guess, [1], "a JSON object with record is needed; got list"),
-        (calls.Guess, {}, "record is missing; needed: record"),
-        (calls.Guess, {"record": {}, "color": 1}, "there is no field 'color'; there are record, among, key"),
-        (calls.Guess, {"record": {}, "among": "a"}, "among must be a list of .* labels .*; got 'a'"),
-        (calls.AddClass, {"label": ""}, "label must be a text of 1 to 200 letters .*; got ''"),
-        (calls.AddClass, {"label": 2**53}, "label must be .* a whole number below 2.53; got 9007199254740992"),
+        (calls.guess, [1], "a JSON object with record is needed; got list"),
+        (calls.guess, {}, "record is missing; needed: record"),
+        (calls.guess, {"record": {}, "color": 1}, "there is no field 'color'; there are record, among, key"),
+        (calls.guess, {"record": {}, "among": "a"}, "among must be a list of .* labels .*; got 'a'"),
+        (calls.add_class, {"label": ""}, "label must be a text of 1 to 200 letters .*; got ''"),
+        (calls.add_class, {"label": 2**53}, "label must be .* a whole number below 2.53; got 9007199254740992"),
         (
-            calls.Shadow,
+            calls.shadow,
             {"record": {}, "label": "a", "correct": True, "propensity": 0},
             "propensity must be above 0 and at most 1, .*; got 0",
         ),
@@ -26,9 +27,9 @@ from onebit.decider import calls
 )
 def test_what_is_wrong_is_named(kind: Any, value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        calls.checked(kind, value)
+        checked(kind if isinstance(kind, type) else request_of(kind), value)
 
 
 def test_settings_that_are_left_out_are_not_passed_on() -> None:
-    given = calls.checked(calls.NewDecider, {"classes": 3, "deadline": None}).arguments()
+    given = checked(calls.NewDecider, {"classes": 3, "deadline": None}).arguments()
     assert given == {"classes": 3, "learner": None, "kinds": None, "deadline": None}

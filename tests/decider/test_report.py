@@ -1,14 +1,16 @@
 """The report: intervals, the rival that always says one label, and alarms that ring when they should, and only then."""
 
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scipy.stats import binomtest
 
 import onebit
 from onebit.decider.decider import Decider
-from onebit.decider.report import Recent, report, share_of
+from onebit.decider.report import report, share_of
 from onebit.decider.tickets import Event
 
 
@@ -164,8 +166,9 @@ def test_intervals_are_those_of_scipy() -> None:
 
 
 def test_reports_again_and_again_read_every_event_once(desk: Decider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.decider.report.RECENT_EVENTS", 250)
-    recent, n_read, events = Recent(), 0, desk.events
+    monkeypatch.setattr("onebit.decider.report._RECENT_EVENTS", 250)
+    n_read, events = 0, desk.events
+    recent: deque[Any] = deque()
 
     def counted(after: int = 0) -> Iterator[Event]:
         nonlocal n_read

@@ -16,22 +16,22 @@ import scipy
 from numba.core.registry import CPUDispatcher
 
 import onebit
-from onebit.code_version import ForeignCodeError, identity, is_ours
 from onebit.encoding.encoder import all_within
 from onebit.engine import randomness
 from onebit.engine.code_cache import (
     NOT_KEPT,
     CodeCache,
-    _digest,
-    _file_name,
-    _prepare,
+    ForeignCodeError,
+    _keep,
+    _path,
     _read_trusted,
     _remove_unused,
     _types_in,
+    is_ours,
+    made_of,
 )
 from onebit.engine.jit import jit_inline, jit_no_refcount
 from onebit.engine.loop import Algorithm, compile_algorithm
-from onebit.files import replace_file
 from onebit.learners.bandit_perceptron import HIGHEST
 from onebit.learners.bandit_svm import bank, rounds, separators
 from onebit.learners.banditron import RULE
@@ -51,6 +51,14 @@ for t in range(20):
 ready = learner._state._compiled[False]
 print(said, sum(ready.guess.stats.cache_hits.values()) if hasattr(ready.guess, "stats") else "plain")
 """
+
+
+def identity(function: Any) -> str | None:
+    """Return what a function is made of, or None if something in it is not onebit's."""
+    try:
+        return made_of(function)
+    except ForeignCodeError:
+        return None
 
 
 def play(folder: Path, **environment: str) -> tuple[str, str]:
@@ -95,12 +103,9 @@ def test_a_damaged_file_is_as_good_as_none_and_is_replaced(tmp_path: Path, how: 
     assert play(tmp_path) == (first, "1")
 
 
-def kept(folder: Path, key: str = "key", content: bytes = b"compiled") -> Path:
-    """Write an entry as `save_overload` does."""
-    _prepare(folder)
-    path = folder / _file_name(key)
-    replace_file(path, _digest(key, content) + content, mode=0o600)
-    return path
+def kept(folder: Path, key: str = "key") -> Path:
+    _keep(folder, key, b"compiled")
+    return _path(folder, key)
 
 
 def test_an_entry_is_for_this_user_only(tmp_path: Path) -> None:
@@ -110,7 +115,7 @@ def test_an_entry_is_for_this_user_only(tmp_path: Path) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
     assert path.stat().st_mode & 0o777 == 0o600
     assert _read_trusted(folder, "another key") is None
-    path.rename(folder / _file_name("another key"))
+    path.rename(_path(folder, "another key"))
     assert _read_trusted(folder, "another key") is None, "a file under another name was loaded"
 
 
@@ -176,7 +181,7 @@ def test_entries_go_by_age(tmp_path: Path) -> None:
         os.utime(path, (0, 0))
     assert _read_trusted(folder, "used") == b"compiled"
     _remove_unused.cache_clear()
-    _prepare(folder)
+    kept(folder, "new")
     assert not old.exists()
     assert used.exists()
 

@@ -113,7 +113,7 @@ def test_where_nothing_can_be_kept_the_remedy_is_said(monkeypatch: pytest.Monkey
     def nowhere(_function: Any) -> Any:
         raise RuntimeError("cannot cache function: no locator available")
 
-    monkeypatch.setattr("onebit.engine.code_cache.numba_cache", nowhere)
+    monkeypatch.setattr("onebit.engine.code_cache._numba_cache", nowhere)
     with compiling(notice, function):
         wait_for(lambda: said)
     (text,) = said

@@ -249,12 +249,11 @@ class Attacked(NamedTuple):
         return b"\r\n".join([*lines, b"Connection: close", b"", b""])
 
 
-@pytest.fixture(scope="module", params=["h11", "httptools"])
-def attacked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
-    pytest.importorskip(request.param)
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
     folder = tmp_path_factory.mktemp("attacked")
     token = add_token(folder, "admin", ["admin"], ["shop"])
-    with serving_here(folder, request.param, tokens_required=True) as url:
+    with serving_here(folder, tokens_required=True) as url:
         with Client(url, token) as client:
             client.create("shop/routing", **LIGHT)
         yield Attacked(url, token, folder)

@@ -28,12 +28,6 @@ from served import DESK, LIGHT, running_here, serving_here
 HALF_A_HEAD = b"POST /v1/shop/routing/guess HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 
 
-@pytest.fixture(params=["h11", "httptools"])
-def http(request: pytest.FixtureRequest) -> str:
-    pytest.importorskip(request.param)
-    return str(request.param)
-
-
 class Asking:
     """A client at one of this machine's addresses, 127.0.0.1 to 127.0.0.9, with one connection."""
 
@@ -100,11 +94,11 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 10.0) -> None:
         time.sleep(0.01)
 
 
-def test_slow_connections_shut_nobody_out(tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_connections_shut_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.service.server._HEAD_SECONDS", 1.5)
     monkeypatch.setattr("onebit.service.server._REFUSED_SECONDS", 0.2)
     places = Connections(16, 11)  # 4 of them are kept for those who are known
-    with serving_here(tmp_path, http, places=places) as url:
+    with serving_here(tmp_path, places=places) as url:
         established = Asking(url)
         assert established.ask("PUT", DESK, LIGHT) == 201
         assert established.ask() == 200, "the first guess compiles"
@@ -128,8 +122,8 @@ def test_slow_connections_shut_nobody_out(tmp_path: Path, http: str, monkeypatch
         wait_until(lambda: places._n_taken == 0)
 
 
-def test_whoever_is_refused_can_read_so_while_it_sends(tmp_path: Path, http: str) -> None:
-    with serving_here(tmp_path, http, places=Connections(1, 1)) as url:
+def test_whoever_is_refused_can_read_so_while_it_sends(tmp_path: Path) -> None:
+    with serving_here(tmp_path, places=Connections(1, 1)) as url:
         first = Asking(url)
         assert first.ask("PUT", DESK, LIGHT) == 201
         for _ in range(5):
@@ -150,10 +144,10 @@ def test_only_who_has_a_token_is_known(tmp_path: Path) -> None:
     assert list(places._known) == ["127.0.0.4"]
 
 
-def test_whoever_reads_nothing_is_let_go(tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_reads_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.service.server._SEND_SECONDS", 0.2)
     places = Connections(4, 4)
-    with serving_here(tmp_path, http, places=places) as url:
+    with serving_here(tmp_path, places=places) as url:
         at = urlsplit(url)
         with socket.socket() as greedy:
             greedy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -185,12 +179,10 @@ def slow_reader(url: str) -> Iterator[socket.socket]:
 ASK_FOR_MUCH = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
-def test_whoever_leaves_the_end_of_an_answer_is_let_go(
-    tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whoever_leaves_the_end_of_an_answer_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.service.server._SEND_SECONDS", 0.2)
     places = Connections(4, 4)
-    with running_here(Service(tmp_path), places, http=http) as (url, server), slow_reader(url) as slow:
+    with running_here(Service(tmp_path), places) as (url, server), slow_reader(url) as slow:
         state = server.server_state
         for n_asked in range(1, 1_000):  # until the system has no room for the next answer
             with suppress(ConnectionError):  # it has been let go already
@@ -201,10 +193,10 @@ def test_whoever_leaves_the_end_of_an_answer_is_let_go(
         wait_until(lambda: places._n_taken == 0, 3.0)  # as it is idle it is closed, which waits for the reader
 
 
-def test_whoever_reads_hardly_anything_is_let_go(tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_reads_hardly_anything_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.service.server._SEND_SECONDS", 0.5)
     places = Connections(4, 4)
-    with running_here(Service(tmp_path), places, http=http) as (url, server):
+    with running_here(Service(tmp_path), places) as (url, server):
         asking = Asking(url)
         assert asking.ask("PUT", DESK, LIGHT) == 201
         assert asking.ask(body={"record": {"text": "word " * 190_000}}) == 200
@@ -222,12 +214,10 @@ def test_whoever_reads_hardly_anything_is_let_go(tmp_path: Path, http: str, monk
                 time.sleep(0.05)
 
 
-def test_large_requests_that_arrive_slowly_take_bounded_memory(
-    tmp_path: Path, http: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_requests_that_arrive_slowly_take_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.service.gate._MOST_BYTES_HELD", 500_000)
     app: Any = Service(tmp_path)
-    with running_here(app, http=http) as (url, _server):
+    with running_here(app) as (url, _server):
         at = urlsplit(url)
         asking = Asking(url)
         assert asking.ask("PUT", DESK, LIGHT) == 201

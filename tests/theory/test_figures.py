@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from onebit.theory import measure_looseness
-from onebit.theory.figures import draw_looseness, draw_regions, draw_solving_time, figure_2_halfspaces
+from onebit.theory.figures import _figure_2_halfspaces, draw_looseness, draw_regions, draw_solving_time
 from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces
 from onebit.theory.weak_labeling import measure_solving
 
@@ -28,7 +28,7 @@ def test_figure_2() -> None:
 
 
 def test_figure_2_has_the_papers_halfspaces() -> None:
-    halfspaces = figure_2_halfspaces()
+    halfspaces = _figure_2_halfspaces()
     apex = [-0.2 - 1e-9, 0.0]
     assert halfspaces.sides([apex, [0.2 + 1e-9, 0.0]]).tolist() == [1, -1]
     assert halfspaces.sides([[-0.19, 0.0], [0.19, 0.0]]).tolist() == [0, 0]

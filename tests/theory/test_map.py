@@ -71,7 +71,7 @@ def test_every_numbered_statement_has_a_row_in_order() -> None:
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.statement)
 def test_what_a_row_names_exists(row: Row) -> None:
-    assert row.code
+    assert row.code or row.statement.startswith(("Lemma 12", "Lemma 13"))  # inequalities between numbers
     assert row.tests
     for name in row.code:
         if name.startswith("onebit "):

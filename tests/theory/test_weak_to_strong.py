@@ -21,8 +21,7 @@ from onebit.theory import (
     transformed_margin,
 )
 from onebit.theory.exact import dot
-from onebit.theory.feature_map import squared_vector_norm_bound
-from onebit.theory.weak_to_strong import Construction, measure_one, strong_separators, weak_margin_of
+from onebit.theory.weak_to_strong import Construction, _measure_one, strong_separators, weak_margin_of
 
 CONSTRUCTIONS: list[Construction] = [ChebyshevConstruction, RationalConstruction]
 HALF = Fraction(1, 2)
@@ -85,7 +84,7 @@ def test_vectors_are_together_no_longer_than_one(construction: Construction, sep
     for p, norm in zip(made.polynomials, norms, strict=True):
         expanded = p.expand()
         # Lemma 9, and the theorems' bounds on degree and norm: each vector has its share 1/K.
-        assert norm <= squared_vector_norm_bound(expanded) * square(made.proved_margin) <= Fraction(1, len(w))
+        assert norm <= 2**expanded.degree * expanded.squared_norm * square(made.proved_margin) <= Fraction(1, len(w))
         assert expanded.degree <= p.degree_bound
 
 
@@ -191,4 +190,4 @@ def test_measured_margin_exceeds_the_guarantee() -> None:
 def test_unseparable_data_have_no_row() -> None:
     X, y = paper_weak(rounds=100, seed=1)
     with pytest.raises(ValueError, match="weakly separable"):
-        measure_one("spoilt", np.concatenate([X, X[:1]]), np.append(y, 1 - min(y[0], 1)))
+        _measure_one("spoilt", np.concatenate([X, X[:1]]), np.append(y, 1 - min(y[0], 1)))

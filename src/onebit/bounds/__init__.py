@@ -2,10 +2,9 @@
 
 `BOUNDS` lists them by theorem number, and ``BOUNDS["2"].claim(n_classes=3, radius=1, margin=0.1)`` makes a `Claim`.
 Whole-number bounds are Python integers. A float argument counts as the decimal it is written as (0.1 is one tenth), and
-quotients are formed exactly, so that ⌊4(0.7/0.07)²⌋ is 400, where floats give 399. Bounds that outgrow a float come
-with a twin whose name starts with ``log2_``; beyond the largest float, upper bounds are infinite and lower bounds raise
-an OverflowError. Constants that can be improved keep the paper's value; the better ones have names ending in
-``_sharp``.
+quotients are formed exactly, so that ⌊4(0.7/0.07)²⌋ is 400, where floats give 399. Where a bound outgrows a float there
+is ``nearest_neighbor_mistakes.log2(…)``; beyond the largest float, upper bounds are infinite and lower bounds raise an
+OverflowError. Constants that can be improved keep the paper's value; the better ones have names ending in ``_sharp``.
 
 Symbols: K = n_classes; R = radius (no example is longer; in a kernel's space the root of the largest k(x, x));
 γ = margin, strong or weak as each bound says; d = dimension, the number of features; r = reach, nearest neighbour's
@@ -23,6 +22,7 @@ Examples
 
 import math
 from fractions import Fraction
+from typing import Any, NamedTuple
 
 from onebit.bounds.claims import (
     BOUNDS,
@@ -34,18 +34,11 @@ from onebit.bounds.claims import (
     bound,
     check_decimal,
     log2,
-    log2_of,
-    sized_bound,
     squared_ratio,
     strong_ratio,
     weak_ratio,
 )
-from onebit.bounds.margin_transformation import (
-    TransformedMargin,
-    rational_kernel_margin,
-    sharper_margin,
-    transformed_margin,
-)
+from onebit.bounds.margin_transformation import InversePower, rational_kernel_margin, sharper_margin, transformed_margin
 from onebit.inputs import check_integer, check_number
 
 __all__ = [
@@ -66,20 +59,6 @@ __all__ = [
     "ignorant_lower_bound_with_sharp",
     "is_safe_reach",
     "kernel_perceptron_mistakes",
-    "log2_bandit_lower_bound",
-    "log2_bandit_svm_mistakes",
-    "log2_full_information_lower_bound",
-    "log2_full_information_lower_bound_sharp",
-    "log2_ignorant_lower_bound",
-    "log2_ignorant_lower_bound_sharp",
-    "log2_ignorant_lower_bound_with",
-    "log2_ignorant_lower_bound_with_sharp",
-    "log2_nearest_neighbor_mistakes",
-    "log2_nearest_neighbor_mistakes_sharp",
-    "log2_nearest_neighbor_mistakes_within",
-    "log2_one_example_lower_bound",
-    "log2_rational_kernel_mistakes",
-    "log2_rational_kernel_mistakes_sharp",
     "multiclass_perceptron_mistakes",
     "nearest_neighbor_memory",
     "nearest_neighbor_mistakes",
@@ -107,56 +86,60 @@ _ROUNDED_LOG2 = 60.0
 # Upper bounds: Theorems 2, 4, 10 and 21, Corollary 6, BanditSVM's and halving's.
 
 
+def _updates(n_classes: int, radius: float, margin: float) -> int:
+    return math.floor(4 * strong_ratio(n_classes, radius, margin))
+
+
 @bound("2", "upper", binds="Algorithm 1")
 def perceptron_mistakes(n_classes: int, radius: float, margin: float) -> int:
     """Return (K−1)⌊4(R/γ)²⌋: the expected mistakes of Algorithm 1 on strongly separable examples."""
     # The proof's E[B] = (K−1)E[C]: each update after a uniform guess costs K−1 misses on average.
-    updates = perceptron_updates(n_classes, radius, margin)
+    updates = _updates(n_classes, radius, margin)
     return (int(n_classes) - 1) * updates
 
 
 @bound("2-updates", "upper", "updates", binds="Algorithm 1")
 def perceptron_updates(n_classes: int, radius: float, margin: float) -> int:
     """Return ⌊4(R/γ)²⌋: the updates of Algorithm 1, in every run (from the proof of Theorem 2)."""
-    return math.floor(4 * strong_ratio(n_classes, radius, margin))
+    return _updates(n_classes, radius, margin)
 
 
 @bound("4", "upper", binds="Algorithm 2 with this kernel")
 def kernel_perceptron_mistakes(n_classes: int, radius: float, margin: float) -> int:
     """Return (K−1)⌊4(R/γ)²⌋: the expected mistakes of Algorithm 2, with margin and radius in the kernel's space."""
-    return perceptron_mistakes(n_classes, radius, margin)
+    updates = _updates(n_classes, radius, margin)
+    return (int(n_classes) - 1) * updates
 
 
-def _rational_mistakes(K: int, margin: TransformedMargin) -> int:
-    if -2.0 * margin.log2 > _MOST_BITS:
-        raise OverflowError(f"the bound is about 2^{-2.0 * margin.log2:.3g}; use the function whose name begins log2_")
-    # k(x, x) ≤ 2 makes 4(R/γ')² = 8/γ'², and 1/γ'² is a whole number: the floor does nothing.
-    return (int(K) - 1) * 8 * margin.larger.inverse_square
+class _RationalMistakes(NamedTuple):
+    """(K−1)·8/γ'²: k(x, x) ≤ 2 makes 4(R/γ')² = 8/γ'², and 1/γ'² is a whole number, so the floor does nothing."""
+
+    K: int
+    margin: InversePower
+
+    @property
+    def log2(self) -> float:
+        return 3.0 - 2.0 * self.margin.log2 + math.log2(self.K - 1)
+
+    def value(self, bound: Bound[Any], /) -> int:
+        if -2.0 * self.margin.log2 > _MOST_BITS:
+            raise bound.overflow(self.log2)
+        return (int(self.K) - 1) * 8 * self.margin.inverse_square
 
 
-def log2_rational_kernel_mistakes(n_classes: int, margin: float) -> float:
-    """Return the base-2 logarithm of `rational_kernel_mistakes`."""
-    return 3.0 - 2.0 * transformed_margin(n_classes, margin).log2 + math.log2(n_classes - 1)
-
-
-@bound("6", "upper", binds="Algorithm 2 with Rational()", log2=log2_rational_kernel_mistakes)
-def rational_kernel_mistakes(n_classes: int, margin: float) -> int:
+@bound("6", "upper", binds="Algorithm 2 with Rational()")
+def rational_kernel_mistakes(n_classes: int, margin: float) -> _RationalMistakes:
     """Return (K−1)⌊8/γ'²⌋: the expected mistakes of Algorithm 2 with the rational kernel on weakly separable examples.
 
     They lie in the unit ball; for examples of length up to R the margin is γ/R, with ``Rational(normalize=True)``.
     """
-    return _rational_mistakes(n_classes, transformed_margin(n_classes, margin))
+    return _RationalMistakes(n_classes, transformed_margin(n_classes, margin).larger)
 
 
-def log2_rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> float:
-    """Return the base-2 logarithm of `rational_kernel_mistakes_sharp`."""
-    return 3.0 - 2.0 * sharper_margin(n_classes, margin).log2 + math.log2(n_classes - 1)
-
-
-@bound("6-sharp", "upper", binds="Algorithm 2 with Rational()", log2=log2_rational_kernel_mistakes_sharp)
-def rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> int:
+@bound("6-sharp", "upper", binds="Algorithm 2 with Rational()")
+def rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> _RationalMistakes:
     """Return (K−1)⌊8/γ'²⌋ with the γ' that the proof of Theorem 5 yields (`sharper_margin`)."""
-    return _rational_mistakes(n_classes, sharper_margin(n_classes, margin))
+    return _RationalMistakes(n_classes, sharper_margin(n_classes, margin).larger)
 
 
 @bound("10", "upper", "mistakes", binds="the Multiclass Perceptron, told every label")
@@ -174,10 +157,10 @@ def full_information_svm_mistakes(n_classes: int, radius: float, margin: float) 
     is full.
     """
     # Both count facts on the wrong side, of which there are as many as Algorithm 1 has updates.
-    return perceptron_updates(n_classes, radius, margin)
+    return _updates(n_classes, radius, margin)
 
 
-@sized_bound("BanditSVM", "upper", binds="BanditSVM with a hard margin")
+@bound("BanditSVM", "upper", binds="BanditSVM with a hard margin")
 def bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploration: float) -> Size:
     """Return max(1, K/p−1)·⌊4(R/γ)²⌋: the expected mistakes of BanditSVM, with a hard margin and nothing forgotten.
 
@@ -187,7 +170,7 @@ def bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploratio
     # A mistake where a class claims x counts once; where none does, K/p−1 are made on average for each right guess.
     K = check_integer("n_classes", n_classes, low=1)
     factor = max(Fraction(1), K / check_decimal("exploration", exploration) - 1)
-    return Size(factor * full_information_svm_mistakes(n_classes, radius, margin))
+    return Size(factor * _updates(n_classes, radius, margin))
 
 
 @bound("BanditSVM-guarded", "upper", binds="guarded BanditSVM")
@@ -229,27 +212,27 @@ def _neighbors(n_classes: int, radius: float, reach: float, dimension: int) -> S
     return Size(Fraction(K - 1), packing_bound(radius, check_decimal("reach", reach), 1), Fraction(d))
 
 
-@sized_bound("21-reach", "upper", binds="nearest neighbour within a safe reach")
+@bound("21-reach", "upper", binds="nearest neighbour within a safe reach")
 def nearest_neighbor_mistakes_within(n_classes: int, radius: float, reach: float, dimension: int) -> Size:
     """Return (K−1)(2R/r+1)^d: the expected mistakes of nearest neighbour within r, which must be a safe reach."""
     return _neighbors(n_classes, radius, reach, dimension)
 
 
-@sized_bound("21-memory", "upper", "updates", binds="nearest neighbour within a reach")
+@bound("21-memory", "upper", "updates", binds="nearest neighbour within a reach")
 def nearest_neighbor_memory(radius: float, reach: float, dimension: int) -> Size:
     """Return (2R/r+1)^d: the examples that nearest neighbour within r remembers."""
     # One mistake on average for each example remembered, where there are two classes.
     return _neighbors(2, radius, reach, dimension)
 
 
-@sized_bound("21", "upper", binds="nearest neighbour within the weak margin")
+@bound("21", "upper", binds="nearest neighbour within the weak margin")
 def nearest_neighbor_mistakes(n_classes: int, radius: float, margin: float, dimension: int) -> Size:
     """Return (K−1)(2R/γ+1)^d: the expected mistakes of nearest neighbour within γ on weakly separable examples."""
     weak_ratio(n_classes, radius, margin)
     return _neighbors(n_classes, radius, margin, dimension)
 
 
-@sized_bound("21-sharp", "upper", binds="nearest neighbour just within √2 times the weak margin")
+@bound("21-sharp", "upper", binds="nearest neighbour just within √2 times the weak margin")
 def nearest_neighbor_mistakes_sharp(n_classes: int, radius: float, margin: float, dimension: int) -> Size:
     """Return (K−1)(√2·R/γ+1)^d: nearest neighbour within a radius just below √2·γ instead of γ."""
     square = 2 * weak_ratio(n_classes, radius, margin)
@@ -290,7 +273,7 @@ def most_directions(margin: float, n_features: int) -> int:
     return math.isqrt(math.floor((1 / (160 * gamma)) ** (d - 2)))
 
 
-@sized_bound("3", "lower", binds="bandit learners")
+@bound("3", "lower", binds="bandit learners")
 def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
     """Return ½(K−1)⌊¼(R/γ)²⌋: expected mistakes that some strongly separable sequence forces on any bandit learner.
 
@@ -306,7 +289,7 @@ def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
     return Size(Fraction((int(n_classes) - 1) * bandit_examples(radius, margin), 2))
 
 
-@sized_bound("3-remark", "lower", binds="bandit learners")
+@bound("3-remark", "lower", binds="bandit learners")
 def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
     """Return ½(K−1): the expected mistakes of any bandit learner on one example of random label, shown K times.
 
@@ -316,7 +299,7 @@ def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> Siz
     return Size(Fraction(int(n_classes) - 1, 2))
 
 
-@sized_bound("11", "lower", binds="every learner")
+@bound("11", "lower", binds="every learner")
 def full_information_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
     """Return ½⌊(R/γ)²⌋: expected mistakes that some weakly separable sequence forces on any learner told all labels."""
     weak_ratio(n_classes, radius, margin)
@@ -324,14 +307,14 @@ def full_information_lower_bound(n_classes: int, radius: float, margin: float) -
     return Size(Fraction(full_information_examples(radius, margin), 2))
 
 
-@sized_bound("11-sharp", "lower", binds="every learner")
+@bound("11-sharp", "lower", binds="every learner")
 def full_information_lower_bound_sharp(n_classes: int, radius: float, margin: float) -> Size:
     """Return ⌊(R/γ)²⌋(1−1/K): what Theorem 11's construction forces; on average no learner errs more often there."""
     weak_ratio(n_classes, radius, margin)
     return Size(full_information_examples(radius, margin) * (1 - Fraction(1, int(n_classes))))
 
 
-@sized_bound("24", "lower", binds="ignorant learners")
+@bound("24", "lower", binds="ignorant learners")
 def ignorant_lower_bound(margin: float, dimension: int) -> Size:
     """Return (1/10)·(1/(160γ))^((d−2)/4): expected mistakes forced on learners that never learn from a mistake.
 
@@ -349,7 +332,7 @@ def _ignorant_power(margin: float, dimension: int) -> tuple[Fraction, Fraction]:
     return 1 / (160 * gamma), Fraction(d - 2, 4)
 
 
-@sized_bound("24-sharp", "lower", binds="ignorant learners")
+@bound("24-sharp", "lower", binds="ignorant learners")
 def ignorant_lower_bound_sharp(margin: float, dimension: int) -> Size:
     """Return max(½, (1−1/√2)(1−1/√e)·√N): what the proof of Theorem 24 gives, with its number of vectors rounded down.
 
@@ -369,13 +352,13 @@ def ignorant_lower_bound_sharp(margin: float, dimension: int) -> Size:
     return max(Size(Fraction(1, 2)), Size(Fraction(_IGNORANT_SLOPE), base, exponent), key=lambda size: size.log2)
 
 
-@sized_bound("24-directions", "lower", binds="ignorant learners")
+@bound("24-directions", "lower", binds="ignorant learners")
 def ignorant_lower_bound_with(directions: int) -> Size:
     """Return √T/10: Theorem 24 with T of Lemma 25's directions instead of all of them."""
     return Size(Fraction(1, 10), Fraction(check_integer("directions", directions, low=1)), Fraction(1, 2))
 
 
-@sized_bound("24-directions-sharp", "lower", binds="ignorant learners")
+@bound("24-directions-sharp", "lower", binds="ignorant learners")
 def ignorant_lower_bound_with_sharp(directions: int) -> Size:
     """Return (√T−1)(1−(1−1/√T)^T), for T = 1 one half: what Algorithm 5 forces with T directions.
 
@@ -392,18 +375,3 @@ def ignorant_lower_bound_with_sharp(directions: int) -> Size:
     # (1−1/√T)^T is about e^(−√T): nothing beside 1 from here on.
     missed = (1.0 - 1.0 / root) ** T if T < 2**60 else 0.0
     return Size(Fraction((root - 1.0) * (1.0 - missed)))
-
-
-# The base-2 logarithms of the bounds that may outgrow a float.
-log2_bandit_svm_mistakes = log2_of("BanditSVM")
-log2_nearest_neighbor_mistakes_within = log2_of("21-reach")
-log2_nearest_neighbor_mistakes = log2_of("21")
-log2_nearest_neighbor_mistakes_sharp = log2_of("21-sharp")
-log2_bandit_lower_bound = log2_of("3")
-log2_one_example_lower_bound = log2_of("3-remark")
-log2_full_information_lower_bound = log2_of("11")
-log2_full_information_lower_bound_sharp = log2_of("11-sharp")
-log2_ignorant_lower_bound = log2_of("24")
-log2_ignorant_lower_bound_sharp = log2_of("24-sharp")
-log2_ignorant_lower_bound_with = log2_of("24-directions")
-log2_ignorant_lower_bound_with_sharp = log2_of("24-directions-sharp")

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import wraps
-from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
+from functools import update_wrapper
+from typing import Any, Generic, Literal, NamedTuple, ParamSpec
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from onebit.inputs import check_integer, check_number
 
 About = Literal["updates", "mistakes", "expected mistakes", "strong margin"]
 _Side = Literal["upper", "lower"]
-_Function = TypeVar("_Function", bound=Callable[..., float])
 _P = ParamSpec("_P")
-_Logarithm = Callable[..., float] | None
 
 # Between them a power of 2 is an ordinary float; claims beyond them are given by their logarithm.
 _SMALLEST_LOG2, _LARGEST_LOG2 = -1022.0, 1023.0
@@ -105,12 +103,12 @@ class Size(NamedTuple):
         """Its base-2 logarithm; −∞ for 0."""
         return log2(self.factor) + float(self.exponent) * log2(self.base)
 
-    def value(self, name: str | None = None) -> float:
-        """Return it as a float; too large, infinity, or an OverflowError that has the logarithm of `name` used."""
+    def value(self, bound: "Bound[Any]", /) -> float:
+        """Return it as a float; too large for one, infinity as an upper bound, an OverflowError as a lower one."""
         size = self.log2
         if size >= _LARGEST_LOG2:
-            if name is not None:
-                raise OverflowError(f"the bound is about 2^{size:.0f}; use log2_{name} instead")
+            if bound.side == "lower":  # "at most infinity" is true, "at least infinity" would not be
+                raise bound.overflow(size)
             return math.inf
         if self.exponent > MOST_EXACT_EXPONENT or self.base >= 2**1000:
             return float(2.0**size)
@@ -118,93 +116,72 @@ class Size(NamedTuple):
         return float(self.factor * self.base**self.exponent)
 
 
-@dataclass(frozen=True)
-class Bound:
-    """One entry of `BOUNDS`: a theorem, before numbers are put in."""
+class Bound(Generic[_P]):
+    """A theorem before numbers are put in: call it for its number, or `log2` for the number's logarithm."""
 
-    theorem: str
-    side: _Side
-    about: About
-    binds: str
-    """Whom it speaks of."""
-    function: Callable[..., float]
-    log2: _Logarithm
-    """The function's logarithm, if its numbers outgrow a float."""
+    def __init__(self, number: Callable[_P, Any], theorem: str, side: _Side, about: About, binds: str) -> None:
+        update_wrapper(self, number)
+        self.theorem, self.side, self.about, self.binds, self.name = theorem, side, about, binds, number.__name__
+        self._number: Callable[..., Any] = number
+
+    def __call__(self, *numbers: _P.args, **named: _P.kwargs) -> float:
+        """Return the number, as a Python integer if it is a whole one."""
+        number = self._number(*numbers, **named)
+        value: float = number if isinstance(number, int) else number.value(self)
+        return value
+
+    def log2(self, *numbers: _P.args, **named: _P.kwargs) -> float:
+        """Return the number's base-2 logarithm, however large it is; −∞ for 0."""
+        number = self._number(*numbers, **named)
+        size: float = log2(Fraction(number)) if isinstance(number, int) else number.log2
+        return size
 
     @property
     def parameters(self) -> dict[str, str]:
         """What each argument means, in the function's order."""
-        return {name: _MEANINGS[name] for name in inspect.signature(self.function).parameters}
+        return {name: _MEANINGS[name] for name in inspect.signature(self).parameters}
 
     @property
     def title(self) -> str:
         """The first line of the function's documentation."""
-        return (inspect.getdoc(self.function) or "").split("\n", 1)[0]
+        return (self.__doc__ or "").split("\n", 1)[0]
 
     def claim(self, binds: str | None = None, /, **numbers: Any) -> Claim:
         """Return what the theorem says for these numbers, of `binds` if that names them more closely."""
-        named = self.theorem, self.about, self.side, binds or self.binds
-        size = float(self.log2(**numbers)) if self.log2 is not None else 0.0
-        if math.isfinite(size) and not _SMALLEST_LOG2 < size < _LARGEST_LOG2:
-            return Claim(*named, None, size)
-        value = self.function(**numbers)
+        named, number = (self.theorem, self.about, self.side, binds or self.binds), self._number(**numbers)
+        is_whole = isinstance(number, int)
+        if not is_whole and math.isfinite(number.log2) and not _SMALLEST_LOG2 < number.log2 < _LARGEST_LOG2:
+            return Claim(*named, None, number.log2)
+        value = number if is_whole else number.value(self)
         if value == 0:
             return Claim(*named, value, None)
-        # Functions without a logarithm of their own return whole numbers, which have one at any size.
-        size = math.log2(value)
+        size = math.log2(value)  # a Python integer has one at any size
         return Claim(*named, value if size < _LARGEST_LOG2 else None, size)
 
     def silence(self, because: str, binds: str | None = None) -> Claim:
         """Return the claim of a theorem that says nothing, and why."""
         return Claim(self.theorem, self.about, self.side, binds or self.binds, None, None, because)
 
+    def overflow(self, size: float) -> OverflowError:
+        """Return the error for a number too large to return."""
+        return OverflowError(f"the bound is about 2^{size:.0f}; use {self.name}.log2 instead")
 
-BOUNDS: dict[str, Bound] = {}
+
+BOUNDS: dict[str, Bound[...]] = {}
 """All theorems by number; "21-sharp" is Theorem 21 with a better constant, "6" is Corollary 6."""
 
 
 def bound(
-    theorem: str, side: _Side, about: About = "expected mistakes", *, binds: str, log2: _Logarithm = None
-) -> Callable[[_Function], _Function]:
-    """Enter a function in `BOUNDS`."""
-
-    def enter(function: _Function) -> _Function:
-        BOUNDS[theorem] = Bound(theorem, side, about, binds, function, log2)
-        return function
-
-    return enter
-
-
-def sized_bound(
     theorem: str, side: _Side, about: About = "expected mistakes", *, binds: str
-) -> Callable[[Callable[_P, Size]], Callable[_P, float]]:
-    """Enter a function that computes a size in `BOUNDS`, and let it return a float; `log2_of` has its logarithm.
+) -> Callable[[Callable[_P, Any]], Bound[_P]]:
+    """Enter a function in `BOUNDS`. It returns an int, or what has a ``log2`` and a ``value(bound)``: a `Size`."""
 
-    Beyond a float "at most infinity" is true; "at least infinity" would not be, and is an OverflowError.
-    """
-
-    def enter(size: Callable[_P, Size]) -> Callable[_P, float]:
-        size.__annotations__["return"] = float
-
-        @wraps(size)
-        def function(*numbers: _P.args, **named: _P.kwargs) -> float:
-            return size(*numbers, **named).value(size.__name__ if side == "lower" else None)
-
-        @wraps(size)
-        def logarithm(*numbers: _P.args, **named: _P.kwargs) -> float:
-            return size(*numbers, **named).log2
-
-        logarithm.__doc__ = f"Return the base-2 logarithm of `{size.__name__}`."
-        return bound(theorem, side, about, binds=binds, log2=logarithm)(function)
+    def enter(number: Callable[_P, Any]) -> Bound[_P]:
+        made = Bound(number, theorem, side, about, binds)
+        BOUNDS[theorem] = made
+        return made
 
     return enter
-
-
-def log2_of(theorem: str) -> Callable[..., float]:
-    """Return the logarithm of an entry that computes a size."""
-    logarithm = BOUNDS[theorem].log2
-    assert logarithm is not None
-    return logarithm
 
 
 def check_decimal(name: str, value: Any) -> Fraction:

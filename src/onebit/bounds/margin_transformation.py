@@ -19,7 +19,7 @@ import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from onebit.bounds.claims import bound, check_decimal, weak_ratio
+from onebit.bounds.claims import Bound, bound, check_decimal, weak_ratio
 
 
 class InversePower(NamedTuple):
@@ -39,6 +39,10 @@ class InversePower(NamedTuple):
     def inverse_square(self) -> int:
         """1/x², exactly."""
         return int(self.factor * self.base**self.exponent) << self.twos
+
+    def value(self, _bound: Bound[Any], /) -> float:
+        """Return it as a float; 0 where it is below the smallest."""
+        return float(2.0**self.log2)
 
 
 class TransformedMargin(NamedTuple):
@@ -81,26 +85,20 @@ def transformed_margin(n_classes: int, margin: float | Fraction) -> TransformedM
 
 
 def sharper_margin(n_classes: int, margin: float | Fraction) -> TransformedMargin:
-    """Return the margins that the proof of Theorem 5 yields with its constants tightened.
-
-    Parameters
-    ----------
-    n_classes, margin : int, number
-        K and γ, as for `transformed_margin`.
-    """
+    """Return the margins that the proof of Theorem 5 yields with its constants tightened, of the same numbers."""
     K, gamma = _check(n_classes, margin)
     ceiling = _root_up(math.ceil(2 / gamma**2))  # ⌈√2/γ⌉
     # Theorems 7 and 8 want a margin below 1: at γ = √2 itself the values just below it count.
     return _both(K, max(_root_up(ceiling), 2), max(_log2_up(ceiling), 1), constant=188, factors=(1, 1))
 
 
-@bound("5", "lower", "strong margin", binds="Rational()", log2=lambda **numbers: transformed_margin(**numbers).log2)
-def rational_kernel_margin(n_classes: int, margin: float) -> float:
+@bound("5", "lower", "strong margin", binds="Rational()")
+def rational_kernel_margin(n_classes: int, margin: float) -> InversePower:
     """Return γ' = max(γ₁, γ₂): the strong margin in the rational kernel's space of weakly separable examples.
 
     Zero where it is below the smallest float; `transformed_margin` has both exactly.
     """
-    return float(2.0 ** transformed_margin(n_classes, margin).log2)
+    return transformed_margin(n_classes, margin).larger
 
 
 def _check(n_classes: Any, margin: Any) -> tuple[int, Fraction]:

@@ -17,8 +17,8 @@ _LOG_VARIABLE = "ONEBIT_LOG"
 """Names the database, so that no password need be on the command line."""
 _PASSWORD_FILE_VARIABLE = "ONEBIT_LOG_PASSWORD_FILE"
 """Names a file with the database's password, as containers are given secrets."""
-_GRACE_SECONDS = 20
 _UVICORN: Any = {"log_config": None, "access_log": False, "server_header": False, "proxy_headers": False, "ws": "none"}
+_UVICORN |= {"timeout_keep_alive": 30, "timeout_graceful_shutdown": 20}  # seconds of an idle connection, of the end
 _FAILED, _INTERRUPTED = 1, 130  # what shells expect
 
 
@@ -71,8 +71,7 @@ def command(
     if os.path.lexists(folder / FILE) and not read_tokens(folder):
         logging.getLogger(server.NAME).warning("%s has no token: nobody may ask until one is added", folder / FILE)
     NOTICE.keep_quiet()  # the journal has a line for each decider
-    times: Any = {"timeout_keep_alive": server.KEEP_ALIVE_SECONDS, "timeout_graceful_shutdown": _GRACE_SECONDS}
-    config = uvicorn.Config(app, host, port, **_UVICORN, **times)
+    config = uvicorn.Config(app, host, port, **_UVICORN)
     deciders = app.workers
     try:
         server.Server(config, connections, on_stop=deciders.stopping.set).run()

@@ -7,8 +7,9 @@ runs in a thread, so that the protocol does not wait for the disk.
 import json
 import logging
 import re
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -16,6 +17,7 @@ from onebit import __version__
 from onebit.decider import calls
 from onebit.decider.client import LARGEST_BODY, RemoteDecider
 from onebit.decider.decider import Decider
+from onebit.decider.requests import call_of, read_json, request_of
 from onebit.decider.tickets import AdvisedError
 
 AnyDecider = Decider | RemoteDecider
@@ -34,74 +36,18 @@ _INSTRUCTIONS = (
 )
 
 
-class Verb(NamedTuple):
-    """A tool: its request, whose fields are its arguments, and hints for the host."""
-
-    request: type[msgspec.Struct]
-    hints: dict[str, bool]
-    description: str
-
-    def schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of the arguments."""
-        _, components = msgspec.json.schema_components([self.request])
-        (schema,) = components.values()
-        return {name: value for name, value in schema.items() if name not in ("title", "description")}
-
-
 _READS = {"read_only_hint": True, "open_world_hint": False}
 _ONCE = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True, "open_world_hint": False}
 _EVERY_TIME = _ONCE | {"idempotent_hint": False}
-
-VERBS = {  # tools by name
-    "guess": Verb(
-        calls.Guess,
-        _EVERY_TIME,
-        "Ask which label to pick for a record, before you act. Returns id, label, propensity (the chance with which "
-        "it was drawn, not how sure it is) and time. Do what the label says, then tell how it went, with the id. "
-        'Example: {"record": {"task": "sum up a contract", "pages": 12, "language": "de"}, "key": "task-17"}',
-    ),
-    "tell": Verb(
-        calls.Tell,
-        _ONCE,
-        "Say whether the label of a guess was right, now or days later. Returns news: false if that was known already; "
-        "saying it again does no harm. If the opposite was told before by mistake, use correct. "
-        'Example: {"id": "5-9f86d081884c7d65", "correct": true}',
-    ),
-    "correct": Verb(
-        calls.Correct,
-        _ONCE,
-        "Say that an answer given before was a mistake, and what it should have been; for a ticket without an answer "
-        'use tell. Example: {"id": "5-9f86d081884c7d65", "correct": false}',
-    ),
-    "withdraw": Verb(
-        calls.Withdraw,
-        _ONCE,
-        "Say that an answer given before was a mistake, and that the right one is not known. "
-        'Example: {"id": "5-9f86d081884c7d65"}',
-    ),
-    "shadow": Verb(
-        calls.Shadow,
-        _EVERY_TIME,
-        "Teach it with a decision that you made yourself, without guess: what you picked, and whether that was right "
-        "(null if it is not known). Returns the label it would have picked. "
-        'Example: {"record": {"task": "translate", "pages": 2}, "label": "small-model", "correct": true, "key": "t-8"}',
-    ),
-    "add_class": Verb(
-        calls.AddClass,
-        _EVERY_TIME,
-        "Add a label that may be picked from now on. Labels cannot be removed; leave one out with among. Returns all "
-        'labels. Example: {"label": "web-search"}',
-    ),
-    "status": Verb(
-        calls.Status,
-        _READS,
-        "Return the labels there are, and how many guesses were right, wrong, and still wait for an answer.",
-    ),
-    "report": Verb(
-        calls.Report,
-        _READS,
-        "Return how well it does: mistakes with 95 % intervals, by label and recently, and alarms with a likely cause.",
-    ),
+VERBS: dict[str, tuple[Callable[..., Any], dict[str, bool]]] = {  # the tools, each with hints for the host
+    "guess": (calls.guess, _EVERY_TIME),
+    "tell": (calls.tell, _ONCE),
+    "correct": (calls.correct, _ONCE),
+    "withdraw": (calls.withdraw, _ONCE),
+    "shadow": (calls.shadow, _EVERY_TIME),
+    "add_class": (calls.add_class, _EVERY_TIME),
+    "status": (calls.status, _READS),
+    "report": (calls.report, _READS),
 }
 
 
@@ -110,8 +56,14 @@ def answer(decider: AnyDecider, name: str, arguments: Any) -> Any:
     body = json.dumps({} if arguments is None else arguments).encode()
     if len(body) > LARGEST_BODY:
         raise ValueError(f"the call is larger than {LARGEST_BODY} bytes; send less at once")
-    call: Any = calls.checked(VERBS[name].request, calls.read_json(body))
-    return call(decider)
+    return call_of(VERBS[name][0], read_json(body))(decider)
+
+
+def schema_of(verb: Callable[..., Any]) -> dict[str, Any]:
+    """Return the JSON Schema of a verb's arguments."""
+    _, components = msgspec.json.schema_components([request_of(verb)])
+    (schema,) = components.values()
+    return {name: value for name, value in schema.items() if name not in ("title", "description")}
 
 
 def instructions(decider: AnyDecider, about: str | None) -> str:
@@ -140,11 +92,11 @@ def create_server(decider: AnyDecider, about: str | None = None) -> Any:
         tools = [
             types.Tool(
                 name=name,
-                description=verb.description,
-                input_schema=verb.schema(),
-                annotations=types.ToolAnnotations(**verb.hints),
+                description=" ".join(str(verb.__doc__).split()),
+                input_schema=schema_of(verb),
+                annotations=types.ToolAnnotations(**hints),
             )
-            for name, verb in VERBS.items()
+            for name, (verb, hints) in VERBS.items()
         ]
         return types.ListToolsResult(tools=tools)
 

@@ -7,22 +7,21 @@ So the report gives a lower and an upper bound on how often the baseline would h
 import math
 from collections import Counter, deque
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scipy.stats import fisher_exact
 
-from onebit.decider.decider import Decider
 from onebit.decider.tickets import Kind
 
-RECENT_EVENTS = 10_000  # number of events that alarms are based on
+if TYPE_CHECKING:
+    from onebit.decider.decider import Decider
+
+_RECENT_EVENTS = 10_000  # number of events that alarms are based on
 _RECENT_ANSWERS = 200
 _FEWEST_ANSWERS = 50  # before and after a change
 _UNLIKELY = 0.001
-_MANY_UNANSWERED = 100
-_LONGER = 2  # times the longest wait before
-_MANY_ALIKE = 100
+_MANY = 100  # guesses of one label, or without an answer
 _FEWEST_MISTAKES = 20
-_SAME_MISTAKE = 0.9
 _DEVIATIONS = 1.959963984540054  # standard deviations of a central 95 % interval
 
 
@@ -92,35 +91,24 @@ class _Seen(NamedTuple):
 _Round = tuple[int | None, bool]  # the guessed label, None if not among the recent events; whether it was right
 
 
-class Recent:
-    """Cache of a decider's last events, so that repeated reports read each event once."""
-
-    def __init__(self) -> None:
-        self._seen: deque[_Seen] = deque(maxlen=RECENT_EVENTS)
-        self._last = 0
-
-    def of(self, decider: Decider, last: int) -> list[_Seen]:
-        """Read the new events and return the last ones; `last` is the number of the last event."""
-        for event in decider.events(max(self._last, last - RECENT_EVENTS)):
-            correct = event.body.get("correct")
-            kind = Kind.FEEDBACK if event.kind == Kind.CLOSED and correct is False else event.kind
-            self._seen.append(_Seen(event.seq, kind, event.ticket, event.body.get("label"), correct))
-            self._last = event.seq
-        return list(self._seen)
-
-
-def report(decider: Decider, recent_events: Recent | None = None) -> Report:
+def report(decider: "Decider", recent: "deque[_Seen] | None" = None) -> Report:
     """Return a report on a decider: `mistakes` covers all feedback, the rest the last 10 000 events.
 
     Parameters
     ----------
     decider : Decider
         The decider.
-    recent_events : Recent
-        Cache of events from earlier reports.
+    recent : deque
+        Empty at first: keeps the last events, so that repeated reports read each event once.
     """
     status, by_class = decider.status(), decider.by_class()
-    recent = (recent_events or Recent()).of(decider, status.events)
+    recent = deque() if recent is None else recent
+    for event in decider.events(max(recent[-1].seq if recent else 0, status.events - _RECENT_EVENTS)):
+        correct = event.body.get("correct")
+        kind = Kind.FEEDBACK if event.kind == Kind.CLOSED and correct is False else event.kind
+        recent.append(_Seen(event.seq, kind, event.ticket, event.body.get("label"), correct))
+    while len(recent) > _RECENT_EVENTS:
+        recent.popleft()
     rounds = _answered(recent)
     last = rounds[-_RECENT_ANSWERS:]
     alarms = [
@@ -130,15 +118,18 @@ def report(decider: Decider, recent_events: Recent | None = None) -> Report:
         _same_mistake(last, list(by_class)),
         _no_answers(recent, status.events, status.oldest_open),
     ]
+    label = max(by_class, key=lambda each: by_class[each][1])
+    right, n_answered = by_class[label][1], status.right + status.wrong
+    others_wrong = sum(wrong for each, (_, _, wrong) in by_class.items() if each != label)
     return Report(
         guesses=status.guesses,
-        answered=status.right + status.wrong,
+        answered=n_answered,
         open=status.open,
         silent=status.silent,
-        mistakes=share_of(status.wrong, status.right + status.wrong),
+        mistakes=share_of(status.wrong, n_answered),
         recent_mistakes=_mistakes(last),
         by_class=[OfClass(label, n, share_of(wrong, right + wrong)) for label, (n, right, wrong) in by_class.items()],
-        constant=_constant(by_class),
+        constant=Constant(label, right, right + others_wrong) if right else None,
         alarms=[alarm for alarm in alarms if alarm is not None],
     )
 
@@ -158,13 +149,6 @@ def share_of(count: int, of: int) -> Share:
     low = (middle - half) / (of + squared) if count else 0.0
     high = (middle + half) / (of + squared) if count < of else 1.0
     return Share(count, of, count / of, low, high)
-
-
-def _constant(by_class: dict[Any, tuple[int, int, int]]) -> Constant | None:
-    label = max(by_class, key=lambda each: by_class[each][1])
-    right = by_class[label][1]
-    others_wrong = sum(wrong for each, (_, _, wrong) in by_class.items() if each != label)
-    return Constant(label, right, right + others_wrong) if right else None
 
 
 def _answered(events: Iterable[_Seen]) -> list[_Round]:
@@ -212,14 +196,14 @@ def _all_wrong(rounds: list[_Round], n_classes: int) -> Alarm | None:
     )
 
 
-def _one_label(recent: list[_Seen], n_classes: int) -> Alarm | None:
+def _one_label(recent: Iterable[_Seen], n_classes: int) -> Alarm | None:
     guesses = [event for event in recent if event.kind == Kind.GUESSED]
     since = next((at for at, event in enumerate(reversed(guesses)) if event.label != guesses[-1].label), len(guesses))
-    if n_classes < 2 or since < _MANY_ALIKE:
+    if n_classes < 2 or since < _MANY:
         return None
     # Only feedback on these guesses: later feedback may belong to earlier ones.
     alike = {event.ticket for event in guesses[-since:]}
-    mistakes = _mistakes(_answered(event for event in recent if event.ticket in alike)[-_MANY_ALIKE:])
+    mistakes = _mistakes(_answered(event for event in recent if event.ticket in alike)[-_MANY:])
     if mistakes.number < _FEWEST_MISTAKES:  # the label may be right
         return None
     return Alarm(
@@ -236,7 +220,7 @@ def _same_mistake(last: list[_Round], classes: list[Any]) -> Alarm | None:
     if len(guessed) < 2 or wrong.total() < _FEWEST_MISTAKES:
         return None
     (label, count), *_ = wrong.most_common(1)
-    if count < _SAME_MISTAKE * wrong.total() or count < guessed[label] / 2:
+    if count < 0.9 * wrong.total() or count < guessed[label] / 2:
         return None
     return Alarm(
         "same mistake",
@@ -246,7 +230,7 @@ def _same_mistake(last: list[_Round], classes: list[Any]) -> Alarm | None:
     )
 
 
-def _no_answers(recent: list[_Seen], last: int, oldest_open: Any) -> Alarm | None:
+def _no_answers(recent: Iterable[_Seen], last: int, oldest_open: Any) -> Alarm | None:
     n_since, longest, before = 0, 0, 0
     for event in recent:
         if event.kind in (Kind.FEEDBACK, Kind.CORRECTED):
@@ -256,7 +240,7 @@ def _no_answers(recent: list[_Seen], last: int, oldest_open: Any) -> Alarm | Non
         n_since += event.kind == Kind.GUESSED
         before = event.seq
     # No alarm where feedback is rare or comes in batches.
-    if before < last or n_since < _MANY_UNANSWERED or n_since <= _LONGER * longest:
+    if before < last or n_since < _MANY or n_since <= 2 * longest:
         return None
     since = "" if oldest_open is None else f"; the oldest open ticket is of {oldest_open:%Y-%m-%d %H:%M} UTC"
     return Alarm(

@@ -2,9 +2,9 @@
 
 Numba's own cache knows a function by its file and line. It cannot tell apart the loops that one factory makes for many
 games, and does not notice a change in another file that was inlined. Here a function is known by everything it is made
-of (`onebit.code_version.made_of`), the types it is called with, the machine, and the versions of Python, NumPy and
-Numba. A change elsewhere in onebit leaves it valid. A function that has anything of another package in it is not kept:
-those sources are not ours to watch.
+of (`made_of`), the types it is called with, the machine, and the versions of Python, NumPy and Numba. A change
+elsewhere in onebit leaves it valid. A function that has anything of another package in it is not kept: those sources
+are not ours to watch.
 
 Files are in Numba's place for them (``__pycache__``, or ``NUMBA_CACHE_DIR``), in a folder per user that only this user
 can read. Loading compiled code runs it. So a file is loaded only if this user owns it and its folder, no other may
@@ -13,51 +13,42 @@ compile. Entries that were not used for a month are removed. A folder that canno
 file system is read-only, is still read.
 """
 
-import hashlib
 import inspect
 import os
 import pickle
 import stat
 import sys
 import time
-from collections.abc import Iterable
+import types
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache, cached_property
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import llvmlite
 import numba
 import numpy as np
-from numba.core import config
-from numba.core.caching import InTreeCacheLocator, NullCache, UserProvidedCacheLocator
+from numba.core import caching, config
+from numba.core.compiler import CompileResult
+from numba.core.registry import CPUDispatcher
 
-from onebit.code_version import ForeignCodeError, made_of, name_of
-from onebit.engine.numba_private import numba_cache, rebuilt
 from onebit.files import replace_file
 
-_FOLDER = "onebit-"
-_DIGEST_BYTES = hashlib.sha256().digest_size
+_USER = os.geteuid() if hasattr(os, "geteuid") else None  # None on Windows, where folders of a user are that user's
+_FOLDER = f"onebit-{_USER or 0}"
+_DIGEST_BYTES = sha256().digest_size
 _SECONDS_KEPT = 30 * 86_400.0
 _SECONDS_BETWEEN_TOUCHES = 86_400.0
-
-
-def _types_in(signature: Any) -> Iterable[str]:
-    """Describe the types of a call; Numba's own names of named tuples leave out where they come from."""
-    for kind in signature:
-        of_tuple = getattr(kind, "instance_class", None)
-        if of_tuple is not None:
-            yield f"{name_of(of_tuple)}{of_tuple._fields}"
-        yield str(kind)
-        if of_tuple is not None or isinstance(kind, numba.types.BaseTuple):
-            yield from _types_in(getattr(kind, "types", ()))
-
+_BUILT_IN = ("builtins", "math", "typing")
+_KNOWN_BY_VERSION = ("math", "numpy")  # what compiled code does with these is Numba's
 
 NOT_KEPT: dict[str, str] = {}
 """The functions that this process compiled and could not keep, and why."""
 
 
-class CodeCache(NullCache):
+class CodeCache(caching.NullCache):
     """The compiled forms of one function; a drop-in for Numba's cache of a dispatcher."""
 
     def __init__(self, dispatcher: Any) -> None:
@@ -65,92 +56,89 @@ class CodeCache(NullCache):
 
     @cached_property
     def _numba(self) -> Any:
-        """Numba's own part in it: where files go, and how compiled code is taken apart; RuntimeError if nowhere."""
-        return numba_cache(self._dispatcher.py_func)
+        return _numba_cache(self._dispatcher.py_func)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled form for a signature, or None if there is none that may be loaded."""
         target_context.refresh()
-        # A damaged or foreign file must never be worse than no file.
-        with suppress(Exception):
+        with suppress(Exception):  # a damaged or foreign file must never be worse than no file
             # Looked up before compiling: what the function is made of now is what Numba would compile.
-            key = self._key(sig, target_context.codegen())
-            for folder in self._folders():
-                content = _read_trusted(folder, key)
+            key, function = self._key(sig, target_context.codegen()), self._dispatcher.py_func
+            # The place for it is read even if it cannot be written to.
+            first = caching.UserProvidedCacheLocator if config.CACHE_DIR else caching.InTreeCacheLocator
+            locators = [first(function, inspect.getfile(function)), *([self._numba.locator] if self.is_kept else [])]
+            for locator in locators:
+                content = _read_trusted(Path(locator.get_cache_path()) / _FOLDER, key)
                 if content is not None:
-                    return rebuilt(target_context, pickle.loads(content))
+                    return CompileResult._rebuild(target_context, *pickle.loads(content))
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled form, whole or not at all."""
-        # A full disk, no place to write to, or a function with something of another package in it.
         try:
             if self._numba.check_cachable(data):
-                key = self._key(sig, data.codegen)
-                folder = _folder_in(self._numba.locator)
-                _prepare(folder)
-                content = pickle.dumps(self._numba.reduce(data))
-                replace_file(folder / _file_name(key), _digest(key, content) + content, mode=0o600)
-        except (OSError, RuntimeError, ForeignCodeError) as error:
+                folder = Path(self._numba.locator.get_cache_path()) / _FOLDER
+                _keep(folder, self._key(sig, data.codegen), pickle.dumps(self._numba.reduce(data)))
+        except (OSError, RuntimeError, ForeignCodeError) as error:  # a full disk, say, or code of another package in it
             NOT_KEPT[self._dispatcher.py_func.__qualname__] = str(error)
 
     @property
     def is_kept(self) -> bool:
         """Whether there is a folder that can be written to, to keep it in."""
-        try:
+        with suppress(RuntimeError):
             return self._numba is not None
-        except RuntimeError:
-            return False
-
-    def _folders(self) -> list[Path]:
-        """Return where this user's code may be: the place for it, also if only to read, and where it is written."""
-        function, settings = self._dispatcher.py_func, cast(Any, config)
-        locate: Any = UserProvidedCacheLocator if settings.CACHE_DIR else InTreeCacheLocator
-        first = _folder_in(locate(function, inspect.getfile(function)))
-        return [first, _folder_in(self._numba.locator)] if self.is_kept else [first]
+        return False
 
     def _key(self, sig: Any, codegen: Any) -> str:
         called_with = "\n".join(_types_in(getattr(sig, "args", sig)))
-        settings: Any = config
         passes = getattr(self._dispatcher._compiler.pipeline_class, "left_out", ())
-        flags = settings.BOUNDSCHECK, settings.OPT, settings.DEBUGINFO_DEFAULT, passes
+        flags = config.BOUNDSCHECK, config.OPT, config.DEBUGINFO_DEFAULT, passes
         versions = sys.version, numba.__version__, llvmlite.__version__, np.__version__, flags
         return repr((made_of(self._dispatcher), called_with, codegen.magic_tuple(), versions))
 
 
+def _numba_cache(function: Any) -> Any:
+    """Return Numba's cache of a function: where files go, and compiled code as parts; RuntimeError if it has none."""
+    if not hasattr(caching, "CompileResultCacheImpl"):
+        raise RuntimeError("this version of Numba keeps compiled code in another way")
+    return caching.CompileResultCacheImpl(function)
+
+
 def place() -> Path:
     """Return the folder in whose folders compiled code is kept; raise RuntimeError if none can be written to."""
-    path = Path(numba_cache(place).locator.get_cache_path())
-    return path.parent
+    return Path(_numba_cache(place).locator.get_cache_path()).parent
 
 
-def _folder_in(locator: Any) -> Path:
-    """Return this user's folder in one of Numba's places."""
-    return Path(locator.get_cache_path()) / f"{_FOLDER}{_user()}"
+def _types_in(signature: Any) -> Iterator[str]:
+    """Describe the types of a call; Numba's own names of named tuples leave out where they come from."""
+    for kind in signature:
+        of_tuple = getattr(kind, "instance_class", None)
+        if of_tuple is not None:
+            yield f"{_name_of(of_tuple)}{of_tuple._fields}"
+        yield str(kind)
+        if of_tuple is not None or isinstance(kind, numba.types.BaseTuple):
+            yield from _types_in(getattr(kind, "types", ()))
 
 
-def _user() -> int:
-    return os.geteuid() if hasattr(os, "geteuid") else 0
+# Files.
+
+
+def _path(folder: Path, key: str) -> Path:
+    return folder / f"{sha256(key.encode()).hexdigest()[:32]}.nbc"
 
 
 def _digest(key: str, content: bytes) -> bytes:
-    return hashlib.sha256(hashlib.sha256(key.encode()).digest() + content).digest()
-
-
-def _file_name(key: str) -> str:
-    return f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.nbc"
+    return sha256(sha256(key.encode()).digest() + content).digest()
 
 
 def _is_trusted(status: os.stat_result) -> bool:
     """Return whether only this user can have written a file or folder."""
-    if not hasattr(os, "geteuid"):  # Windows: folders of a user are that user's
-        return True
-    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return _USER is None or (status.st_uid == _USER and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 def _read_trusted(folder: Path, key: str) -> bytes | None:
     """Return what was kept under a key, or None if it is missing, damaged, or may be another user's."""
-    path = folder / _file_name(key)
+    path = _path(folder, key)
     try:
         within = folder.lstat()
         opened = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
@@ -161,8 +149,8 @@ def _read_trusted(folder: Path, key: str) -> bytes | None:
         is_plain = stat.S_ISDIR(within.st_mode) and stat.S_ISREG(status.st_mode)
         if not (is_plain and _is_trusted(within) and _is_trusted(status)):
             return None
-        found, content = file.read(_DIGEST_BYTES), file.read()
-    if found != _digest(key, content):
+        digest, content = file.read(_DIGEST_BYTES), file.read()
+    if digest != _digest(key, content):
         return None
     if time.time() - status.st_mtime > _SECONDS_BETWEEN_TOUCHES:
         with suppress(OSError):
@@ -170,8 +158,8 @@ def _read_trusted(folder: Path, key: str) -> bytes | None:
     return content
 
 
-def _prepare(folder: Path) -> None:
-    """Make the folder, for this user only; remove what was not used for long. Raise OSError if it is another user's."""
+def _keep(folder: Path, key: str, content: bytes) -> None:
+    """Write a file that only this user may read and write, in a folder of this user's; raise OSError if it is not."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -179,18 +167,114 @@ def _prepare(folder: Path) -> None:
     if not (stat.S_ISDIR(status.st_mode) and _is_trusted(status)):
         raise PermissionError(f"{folder} can be written to by others")
     _remove_unused(folder)
+    replace_file(_path(folder, key), _digest(key, content) + content, mode=0o600)
 
 
 @cache  # once for each folder and process
 def _remove_unused(folder: Path) -> None:
-    now = time.time()
     for path in folder.glob("*.nbc"):
         with suppress(OSError):
-            if now - path.stat().st_mtime > _SECONDS_KEPT:
+            if time.time() - path.stat().st_mtime > _SECONDS_KEPT:
                 path.unlink()
 
 
-def keep_on_disk(function: Any) -> Any:
-    """Return a compiled function that keeps its code on disk, if all of it is ours."""
-    function._cache = CodeCache(function)
-    return function
+# What a function is made of: its code as loaded, what it closes over or finds in its module, and all of theirs.
+
+
+class ForeignCodeError(Exception):
+    """Something in a function is not onebit's, or cannot be named."""
+
+
+def is_ours(function: Any) -> bool:
+    """Return whether a function, and all that it closes over or calls, is onebit's own."""
+    try:
+        return bool(made_of(function))
+    except ForeignCodeError:
+        return False
+
+
+def made_of(function: Any) -> str:
+    """Return a text of all that a function is made of; raise ForeignCodeError if not all of it is onebit's."""
+    return "\n".join(_parts(function, {}))
+
+
+def _parts(thing: Any, seen: dict[int, int]) -> Iterator[str]:
+    is_compiled = isinstance(thing, CPUDispatcher)
+    if is_compiled:
+        yield repr(sorted(thing.targetoptions.items()))
+        thing = thing.py_func
+    if isinstance(thing, types.FunctionType):
+        is_new = id(thing) not in seen  # functions may call each other in a circle
+        # By its number too: a factory makes many functions of one name.
+        yield f"{_name_of(thing)} {seen.setdefault(id(thing), len(seen))}"
+        if is_new:
+            yield from _parts_of_code(thing.__code__)
+            values = tuple(cell.cell_contents for cell in thing.__closure__ or ())
+            for value in (values, thing.__defaults__, *(thing.__kwdefaults__ or {}).items(), *_found_by(thing)):
+                yield from _parts(value, seen)
+            if not is_compiled:
+                yield from _parts_of_overloads(thing.__module__)
+    elif isinstance(thing, type):
+        yield f"{_name_of(thing)}{getattr(thing, '_fields', '')}"
+        # Of a named tuple compiled code sees the fields. What it sees of another class of ours is not known.
+        if not hasattr(thing, "_fields") and thing.__module__ not in _BUILT_IN:
+            raise ForeignCodeError
+    elif isinstance(thing, tuple):
+        yield f"{len(thing)} items"
+        for part in (type(thing), *thing) if hasattr(thing, "_fields") else thing:
+            yield from _parts(part, seen)
+    elif isinstance(thing, types.ModuleType) and thing.__name__ in _KNOWN_BY_VERSION:
+        yield thing.__name__
+    elif thing is None or isinstance(thing, (bool, int, float, str)):
+        yield repr(thing)
+    else:
+        raise ForeignCodeError
+
+
+def _parts_of_code(code: types.CodeType) -> Iterator[str]:
+    yield f"{code.co_code.hex()} {code.co_names} {code.co_varnames}"
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _parts_of_code(constant)
+        else:
+            yield repr(constant)
+
+
+def _parts_of_overloads(module: str) -> Iterator[str]:
+    """Describe all code of a module.
+
+    Compiled code that calls a plain function runs an overload of it. Nothing leads from the one to the other, but
+    overloads and intrinsics stand in the module of their function.
+    """
+    for name, value in sorted(vars(sys.modules[module]).items() if module in sys.modules else ()):
+        function = getattr(value, "_defn", value)  # of an intrinsic
+        if isinstance(function, types.FunctionType) and function.__module__ == module:
+            yield name
+            yield from _parts_of_code(function.__code__)
+        elif isinstance(value, (bool, int, float)):
+            yield f"{name} = {value!r}"
+
+
+def _found_by(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield what a function names in its module and, by their names there, in other modules of onebit."""
+    names = _names_in(function.__code__)
+    for name in sorted(names & function.__globals__.keys()):
+        thing, used = function.__globals__[name], []
+        if isinstance(thing, types.ModuleType) and thing.__name__.startswith("onebit."):
+            within = [(each, getattr(thing, each)) for each in sorted(names) if hasattr(thing, each)]
+            used = [(f"{name}.{each}", value) for each, value in within if not isinstance(value, types.ModuleType)]
+        yield from used or [(name, thing)]
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    """Return the names that a function looks up, those of its comprehensions and inner functions too."""
+    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return set(code.co_names).union(*map(_names_in, inner))
+
+
+def _name_of(thing: Any) -> str:
+    """Return where a function or class is defined; raise ForeignCodeError if it is not onebit's or Python's."""
+    module = getattr(thing, "__module__", None) or ""
+    if module.partition(".")[0] != "onebit" and module not in _BUILT_IN:
+        raise ForeignCodeError
+    return f"{module}.{thing.__qualname__}"

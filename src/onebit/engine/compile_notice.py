@@ -14,27 +14,17 @@ from typing import Any
 
 from numba.core import event
 
-from onebit.engine.code_cache import CodeCache
-
-_SECONDS = 1.0
 _KEPT = "compiling its code for this machine, which can take a minute; it is kept on disk, so this happens once"
 _NOT_KEPT = (
     "compiling its code for this machine, which can take a minute, each time: no folder can be written to keep it in; "
     "let the variable NUMBA_CACHE_DIR name one"
 )
-_LOG = logging.getLogger("onebit")
 
 
 class CompileNotice(event.Listener):
-    """Counts what is compiled of onebit's functions, and reports once when that has taken some time.
+    """Counts what is compiled of onebit's functions, and reports once when that has taken so many seconds in all."""
 
-    Parameters
-    ----------
-    seconds : float
-        How long compiling may take, in all, before it is reported.
-    """
-
-    def __init__(self, seconds: float = _SECONDS) -> None:
+    def __init__(self, seconds: float = 1.0) -> None:
         self.n_compiled = 0
         """How many functions were compiled, and not found on disk."""
         self.is_command = False
@@ -50,20 +40,20 @@ class CompileNotice(event.Listener):
 
     def on_start(self, event: Any) -> None:
         """Note that a function is being compiled; a timer goes off if it takes too long."""
-        if not _is_ours(event):
+        cache = event.data["dispatcher"]._cache
+        if not _is_ours(cache):
             return
         self.n_compiled += 1
         self._n_begun += 1
         if self._n_begun == 1 and not self._is_said:
             self._began = time.monotonic()
-            cache: CodeCache = event.data["dispatcher"]._cache
             self._timer = threading.Timer(self._left, lambda: self.say_once(_KEPT if cache.is_kept else _NOT_KEPT))
             self._timer.daemon = True
             self._timer.start()
 
     def on_end(self, event: Any) -> None:
         """Note that a function is compiled, or could not be."""
-        if not _is_ours(event):
+        if not _is_ours(event.data["dispatcher"]._cache):
             return
         self._n_begun -= 1
         if self._n_begun == 0 and self._timer is not None:
@@ -89,11 +79,11 @@ class CompileNotice(event.Listener):
         if is_watched or hasattr(sys, "ps1"):  # Python's prompt, IPython or a notebook
             print(f"onebit: {text}", file=sys.stderr, flush=True)
         else:
-            _LOG.info("%s", text)
+            logging.getLogger("onebit").info("%s", text)
 
 
-def _is_ours(event: Any) -> bool:
-    return isinstance(event.data["dispatcher"]._cache, CodeCache)
+def _is_ours(cache: Any) -> bool:
+    return hasattr(type(cache), "is_kept")  # `onebit.engine.code_cache.CodeCache`
 
 
 NOTICE = CompileNotice()

@@ -18,20 +18,15 @@ from numba.core.types import BaseNamedTuple, Type
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import lower_builtin, register_model, type_callable
 
-from onebit.engine.code_cache import keep_on_disk
+from onebit.engine.code_cache import CodeCache
 from onebit.engine.compile_notice import NOTICE
-from onebit.engine.numba_private import OPTIONS, Dispatcher, NotFromPython, WithoutCounting, compiles_faster
+from onebit.engine.numba_private import OPTIONS, Dispatcher, NotFromPython, WithoutCounting
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Content = TypeVar("_Content", bound=tuple[Any, ...])
 
-_listen: Any = event.register
-_jit: Any = numba.njit
-_listen("numba:compile", NOTICE)
-
-# Compiled code is not called from C.
-_NOT_FROM_C: Any = {"no_cfunc_wrapper": True}
-_FRUGAL: Any = _NOT_FROM_C | OPTIONS
+_njit: Any = numba.njit
+event.register("numba:compile", NOTICE)
 
 
 def jit(function: _Function, *, is_long: bool = False) -> _Function:
@@ -46,8 +41,7 @@ def jit(function: _Function, *, is_long: bool = False) -> _Function:
         keeps the arrays and the learner's lock until it returns. In a call of a microsecond, releasing and taking the
         lock again would cost more than the call.
     """
-    made = _jit(error_model="numpy", nogil=is_long, **_NOT_FROM_C)(function)
-    return cast(_Function, _finished(made, Dispatcher))
+    return _compiled(function, Dispatcher, nogil=is_long)
 
 
 def jit_no_refcount(function: _Function, *, is_long: bool = False) -> _Function:
@@ -57,8 +51,7 @@ def jit_no_refcount(function: _Function, *, is_long: bool = False) -> _Function:
     the rest of a round of Algorithm 1 does. A function that makes no arrays has nothing to count. No argument may be
     None: branches are compiled whatever the types are.
     """
-    made = _jit(error_model="numpy", nogil=is_long, **_FRUGAL)(function)
-    return cast(_Function, _finished(made, WithoutCounting))
+    return _compiled(function, WithoutCounting, nogil=is_long, **OPTIONS)
 
 
 def jit_internal(function: _Function) -> _Function:
@@ -67,15 +60,17 @@ def jit_internal(function: _Function) -> _Function:
     As with `jit_no_refcount`, it must make no arrays, and no argument may be None; nor may it return an array. Python
     cannot call it: compiling what takes Python's objects apart would take as long as compiling the function itself.
     """
-    made = _jit(error_model="numpy", no_cpython_wrapper=True, **_FRUGAL)(function)
-    return cast(_Function, _finished(made, NotFromPython))
+    return _compiled(function, NotFromPython, no_cpython_wrapper=True, **OPTIONS)
 
 
-def _finished(function: Any, kind: type[Dispatcher]) -> Any:
+def _compiled(function: _Function, kind: type[Dispatcher], **options: Any) -> _Function:
     """Return a compiled function, which compiles faster; what Python calls keeps its code on disk."""
-    if isinstance(function, CPUDispatcher):  # not where nothing is compiled
-        compiles_faster(function if kind is NotFromPython else keep_on_disk(function), kind)
-    return function
+    made = _njit(error_model="numpy", no_cfunc_wrapper=True, **options)(function)  # not called from C
+    if isinstance(made, CPUDispatcher):  # not where nothing is compiled
+        kind.take(made)
+        if kind is not NotFromPython:
+            made._cache = CodeCache(made)
+    return cast(_Function, made)
 
 
 def jit_inline(function: _Function) -> _Function:
@@ -84,7 +79,7 @@ def jit_inline(function: _Function) -> _Function:
     A call across compiled functions costs more than a whole round of Algorithm 1 in three dimensions, so every step of
     the round loop (score, choose, update) is inlined.
     """
-    return cast(_Function, _jit(inline="always", error_model="numpy")(function))
+    return cast(_Function, _njit(inline="always", error_model="numpy")(function))
 
 
 # Named tuples of many arrays, handed on from one compiled function to the next.
@@ -118,8 +113,7 @@ class _Address(PrimitiveModel):
     """What compiled code has of it: a pointer."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        whole: Any = super()
-        whole.__init__(manager, kind, manager.lookup(kind.content).get_value_type().as_pointer())
+        super().__init__(manager, kind, manager.lookup(kind.content).get_value_type().as_pointer())
 
     def get_return_type(self) -> Any:
         """Raise TypeError."""
@@ -131,14 +125,12 @@ def _type_of_reference(_context: Any) -> Any:
     return lambda content: _Reference(content) if isinstance(content, BaseNamedTuple) else None
 
 
+@lower_builtin(by_reference, AnyType)
 def _address(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
     """Write a tuple to the stack of the function that is compiled."""
     if context.enable_nrt:
         raise TypeError("by_reference is for jit_no_refcount and jit_internal functions, which count no references")
-    return cast(Any, cgutils).alloca_once_value(builder, arguments[0])
-
-
-cast(Any, lower_builtin)(by_reference, AnyType)(_address)
+    return cgutils.alloca_once_value(builder, arguments[0])
 
 
 @infer_getattr
@@ -147,15 +139,13 @@ class _FieldTypes(AttributeTemplate):
 
     key = _Reference
 
-    def generic_resolve(self, reference: Any, name: str) -> Any:  # type: ignore[override]
+    def generic_resolve(self, reference: Any, name: str) -> Any:
         """Return the type of a field, or None if there is no such field."""
         content = reference.content
         return content.types[content.fields.index(name)] if name in content.fields else None
 
 
+@lower_getattr_generic(_Reference)
 def _load(_context: Any, builder: Any, kind: Any, address: Any, name: str) -> Any:
     """Load a field."""
-    return builder.load(cast(Any, cgutils).gep_inbounds(builder, address, 0, kind.content.fields.index(name)))
-
-
-cast(Any, lower_getattr_generic)(_Reference)(_load)
+    return builder.load(cgutils.gep_inbounds(builder, address, 0, kind.content.fields.index(name)))

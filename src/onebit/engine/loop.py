@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from onebit.code_version import is_ours
+from onebit.engine.code_cache import is_ours
 from onebit.engine.jit import jit, jit_inline, jit_no_refcount
 from onebit.engine.randomness import Draw
 from onebit.game import Answer

@@ -1,19 +1,19 @@
-"""What onebit uses of Numba that is private to it: compiling in half of the time, and compiled code as bytes.
+"""What onebit uses of Numba that is private to it, to compile in half of the time.
 
 Everything here has a plain way beside it: with a version of Numba that is not known, functions are compiled by its
-usual passes, and where its cache has changed nothing is kept on disk. ``tests/engine/test_numba_private.py`` fails on
-such a version: then compare these classes with the new Numba, and raise `KNOWN`.
+usual passes. ``tests/engine/test_numba_private.py`` fails on such a version: then compare these classes with the new
+Numba, and raise `KNOWN`.
 """
 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import numba
 from llvmlite.binding import parse_assembly
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, Flags
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
 from numba.core.registry import CPUDispatcher
@@ -23,9 +23,7 @@ from numba.core.types import Array, BaseFunction, BaseTuple, NoneType, unliteral
 KNOWN = "0.68."
 """How the versions begin whose private parts are as they are used here."""
 
-_passes: Any = PassManager
-# How names begin: of globals that point to Python objects, and of wrappers that unpack Python arguments.
-_ENVIRONMENT, _WRAPPER = "NumbaEnv", "_ZN7cpython"
+_USES_PRIVATE_PARTS = numba.__version__.startswith(KNOWN)
 # Compiler passes that change nothing in functions that make no arrays, closures or context managers, and do not branch
 # on types. One of them inserts reference counting.
 _NEEDLESS_PASSES = {
@@ -44,7 +42,6 @@ _NEEDLESS_PASSES = {
     "RewriteSemanticConstants",
     "WithLifting",
 }
-_USES_PRIVATE_PARTS = numba.__version__.startswith(KNOWN)
 
 
 class _FewPasses(CompilerBase):
@@ -54,9 +51,8 @@ class _FewPasses(CompilerBase):
     """What code on disk depends on beside its source."""
 
     def define_pipelines(self) -> list[PassManager]:
-        """Return what is done, in order."""
-        few = _passes("no_refcount")
-        for made, purpose in cast(Any, DefaultPassBuilder).define_nopython_pipeline(self.state).passes:
+        few = PassManager("no_refcount")
+        for made, purpose in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
             if made.__name__ not in _NEEDLESS_PASSES:
                 few.add_pass(made, purpose)
         few.finalize()
@@ -68,29 +64,6 @@ OPTIONS: Any = {"_nrt": False} | ({"pipeline_class": _FewPasses} if _USES_PRIVAT
 """Options of functions that make no arrays."""
 
 
-def compiles_faster(dispatcher: Any, kind: type["Dispatcher"]) -> None:
-    """Make a compiled function one of a kind below."""
-    dispatcher.__class__ = kind
-    if _USES_PRIVATE_PARTS:
-        dispatcher._compiler._customize_flags = _QuickFlags
-
-
-def numba_cache(function: Any) -> Any:
-    """Return Numba's cache of a function: where files go, and compiled code as parts; RuntimeError if it has none."""
-    try:
-        from numba.core.caching import CompileResultCacheImpl
-    except ImportError as error:
-        raise RuntimeError(f"this version of Numba keeps compiled code in another way: {error}") from error
-    make: Any = CompileResultCacheImpl
-    return make(function)
-
-
-def rebuilt(target_context: Any, parts: tuple[Any, ...]) -> Any:
-    """Return compiled code from the parts that Numba's cache made of it."""
-    rebuild: Any = CompileResult._rebuild
-    return rebuild(target_context, *parts)
-
-
 class _QuickFlags(Flags):
     """Numba's options of one function. It compares them often, which would take a tenth of the time to compile."""
 
@@ -98,36 +71,33 @@ class _QuickFlags(Flags):
         return hash(_QuickFlags)
 
     def __eq__(self, other: object) -> bool:
-        whole: Any = super()
-        return bool(self._values == getattr(other, "_values", None) or whole.__eq__(other))
+        return bool(self._values == getattr(other, "_values", None) or super().__eq__(other))
 
 
 class _ForLinking(JITCodeLibrary):
     """Compiled code that callers link in and optimise as their own.
 
-    Numba would optimise it by itself first, and make machine code that is never run: half of the time to compile.
+    Numba would optimise it by itself first, and make machine code that is never run: half of the time to compile. What
+    Python can call, by a wrapper that unpacks its arguments, is compiled to the end.
     """
 
     def _optimize_final_module(self) -> None:
         if self._has_wrapper():
-            whole: Any = super()
-            whole._optimize_final_module()
+            super()._optimize_final_module()
 
     def _finalize_final_module(self) -> None:
-        whole: Any = super()
         if self._has_wrapper():
-            whole._finalize_final_module()
+            super()._finalize_final_module()
             return
-        whole._finalize_dynamic_globals()
-        # Numba fills in these globals right after compiling, so they must exist: empty ones are defined here.
-        names = [each.name for each in self._final_module.global_variables if _ENVIRONMENT in each.name]
-        codegen: Any = self._codegen
-        codegen._add_module(parse_assembly("\n".join(f'@"{name}" = common global i64 0' for name in names)))
+        self._finalize_dynamic_globals()
+        # Numba fills in globals that point to Python objects right after compiling, so they must exist: empty ones are
+        # defined here.
+        names = [each.name for each in self._final_module.global_variables if "NumbaEnv" in each.name]
+        self._codegen._add_module(parse_assembly("\n".join(f'@"{name}" = common global i64 0' for name in names)))
         self._finalized = True
 
     def _has_wrapper(self) -> bool:
-        """Return whether Python can call it: then it is compiled to the end."""
-        return any(function.name.startswith(_WRAPPER) for function in self._final_module.functions)
+        return any(function.name.startswith("_ZN7cpython") for function in self._final_module.functions)
 
 
 @contextmanager
@@ -151,11 +121,11 @@ def _remembering_types() -> Iterator[None]:
 
     Numba tries all it knows about a function each time, which would take a fifth of the time to compile.
     """
-    functions: Any = BaseFunction
-    before, found = functions.get_call_type, {}
+    before: Any = BaseFunction.get_call_type
+    found: dict[Any, Any] = {}
 
     def get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
-        key = context, self, tuple(args), tuple(kws.items()), cast(Any, ConfigStack).top_or_none()
+        key = context, self, tuple(args), tuple(kws.items()), ConfigStack.top_or_none()
         if key not in found:
             signature = before(self, context, args, kws)
             found[key] = signature, self._impl_keys[signature.args]
@@ -168,10 +138,10 @@ def _remembering_types() -> Iterator[None]:
         yield
         return
     try:
-        functions.get_call_type = get_call_type
+        BaseFunction.get_call_type = get_call_type
         yield
     finally:
-        functions.get_call_type = before
+        BaseFunction.get_call_type = before
 
 
 class Dispatcher(CPUDispatcher):
@@ -180,10 +150,16 @@ class Dispatcher(CPUDispatcher):
     _makes: type[JITCodeLibrary] = JITCodeLibrary
     """What compiled code is made into."""
 
+    @classmethod
+    def take(cls, made: Any) -> None:
+        """Make a compiled function one of this kind."""
+        made.__class__ = cls
+        if _USES_PRIVATE_PARTS:
+            made._compiler._customize_flags = _QuickFlags
+
     def compile(self, sig: Any) -> Any:
         """Return the compiled form for a signature."""
-        context: Any = self.targetctx
-        codegen = context.codegen()
+        codegen = self.targetctx.codegen()
         with global_compiler_lock, _without_collecting(), _remembering_types():
             before = codegen._library_class
             try:
@@ -212,7 +188,7 @@ class NotFromPython(WithoutCounting):
         """Return the compiled form for a signature; raise TypeError if it returns an array."""
         made = super().compile(sig)
         for each in self.overloads.values():
-            if any(isinstance(kind, Array) for kind in _flat([cast(Any, each).signature.return_type])):
+            if any(isinstance(kind, Array) for kind in _flat([each.signature.return_type])):
                 # The caller would release a reference that was never counted.
                 raise TypeError(f"{self.py_func.__name__} must return no array; let it write to one that it is given")
         return made
@@ -225,8 +201,7 @@ class NotFromPython(WithoutCounting):
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Compile for types, not once more for every constant that is passed."""
-        of_type: Any = unliteral
-        return super().get_call_template([of_type(kind) for kind in args], kws)
+        return super().get_call_template([unliteral(kind) for kind in args], kws)
 
 
 def _flat(kinds: Any) -> Iterator[Any]:
@@ -234,4 +209,4 @@ def _flat(kinds: Any) -> Iterator[Any]:
     for kind in kinds:
         yield kind
         if isinstance(kind, BaseTuple):
-            yield from _flat(cast(Any, kind).types)
+            yield from _flat(kind.types)

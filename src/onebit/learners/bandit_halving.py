@@ -9,12 +9,12 @@ import numpy.typing as npt
 from numpy.random import Generator, Philox
 
 from onebit.engine.jit import jit_inline
-from onebit.engine.loop import READY, UNSCORED, Algorithm, clear, highest
-from onebit.engine.randomness import Draw
+from onebit.engine.loop import READY, UNSCORED, Algorithm, clear
 from onebit.engine.state import State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_integer, check_real, dense
 from onebit.learners.base import Learner
+from onebit.learners.exploring import choose_mostly_highest, write_propensities
 from onebit.machine_memory import check_memory
 
 _HYPOTHESES = 3  # second word of the key: independent of the draws of learners and streams with the same seed
@@ -120,6 +120,7 @@ class _Votes(NamedTuple):
 
 
 class _Settings(NamedTuple):
+    exploration: float  # none
     is_linear: bool
 
 
@@ -130,7 +131,7 @@ class _Survivors(State):
 
     def __init__(self, weights: Floats, functions: list[Callable[[Floats], Any]], labels: tuple[Any, ...]) -> None:
         self._functions, self._labels, self.n_classes = functions, labels, len(labels)
-        self.scores_in_python, self.settings = bool(functions), _Settings(not functions)
+        self.scores_in_python, self.settings = bool(functions), _Settings(0.0, not functions)
         n = len(functions or weights)
         self.arrays = _Hypotheses(weights, np.ones(n, dtype=np.int64), np.zeros(1, dtype=np.int64))
         self.scratch = self.new_scratch()
@@ -204,17 +205,6 @@ def _score(state: _Hypotheses, X: Floats, t: int, scratch: _Votes, settings: _Se
 
 
 @jit_inline
-def _choose(scratch: _Votes, _draw: Draw, _settings: _Settings) -> tuple[int, bool]:
-    return highest(scratch.scores), False
-
-
-@jit_inline
-def _probabilities(scratch: _Votes, _settings: _Settings) -> None:
-    clear(scratch.propensities)
-    scratch.propensities[highest(scratch.scores)] = 1.0
-
-
-@jit_inline
 def _update(state: _Hypotheses, _X: Floats, _t: int, scratch: _Votes, answer: Answer, _settings: _Settings) -> bool:
     alive, n_left, changed = state.alive, 0, False
     for h in range(alive.shape[0]):
@@ -229,4 +219,4 @@ def _update(state: _Hypotheses, _X: Floats, _t: int, scratch: _Votes, answer: An
     return changed
 
 
-_ALGORITHM = Algorithm(_score, _choose, _probabilities, _update)
+_ALGORITHM = Algorithm(_score, choose_mostly_highest, write_propensities, _update)

@@ -12,10 +12,11 @@ from onebit.inputs import Floats
 @jit_inline
 def mostly_highest(scores: Floats, draw: Draw, settings: Any) -> tuple[int, bool]:
     """Return the label with the highest score, or one drawn uniformly; and whether it was drawn."""
-    number, rate = uniform(draw), settings[0]
-    # One number serves both choices: given that it is below the rate, it is uniform again after rescaling.
-    if number < rate:
-        return uniform_label(number / rate, scores.shape[0]), True
+    if settings[0] > 0.0:
+        number = uniform(draw)
+        # One number serves both choices: given that it is below the rate, it is uniform again after rescaling.
+        if number < settings[0]:
+            return uniform_label(number / settings[0], scores.shape[0]), True
     return highest(scores), False
 
 
@@ -34,9 +35,33 @@ def write_chances(scores: Floats, settings: Any, out: Floats) -> None:
 
 
 @jit_inline
+def choose_mostly_highest(scratch: Any, draw: Draw, settings: Any) -> tuple[int, bool]:
+    """Do it as the `choose` of an `Algorithm`."""
+    return mostly_highest(scratch.scores, draw, settings)
+
+
+@jit_inline
+def write_propensities(scratch: Any, settings: Any) -> None:
+    """Do it as the `probabilities` of an `Algorithm`."""
+    write_chances(scratch.scores, settings, scratch.propensities)
+
+
+@jit_inline
 def n_allowed(scores: Floats) -> int:
     """Return the number of labels that were allowed; the scores of the others are −∞."""
     count = 0
     for i in range(scores.shape[0]):
         count += scores[i] > -math.inf
     return count
+
+
+@jit_inline
+def write_softmax(scores: Floats, sharpness: float, out: Floats) -> int:
+    """Write the softmax of the scores times `sharpness`; return the label with the highest. One not allowed gets 0."""
+    greedy, total = highest(scores), 0.0
+    for i in range(scores.shape[0]):
+        out[i] = math.exp(sharpness * (scores[i] - scores[greedy]))
+        total += out[i]
+    for i in range(scores.shape[0]):
+        out[i] /= total
+    return greedy

@@ -21,14 +21,14 @@ from onebit.engine.loop import READY, UNSCORED, Algorithm, highest
 from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.engine.state import State, check_finite, divisible_chance, unlocked
 from onebit.game import Answer, Guess
-from onebit.inputs import Floats, Rows, SparseRows, check_number
+from onebit.inputs import Floats, Rows, SparseRows
+from onebit.learners.base import Learner
 from onebit.spaces.linear import step_dense, step_sparse, sum_up_dense, sum_up_sparse
 
 ANSWERS, SQUARES, LONGEST, LENGTH = range(4)
 """Positions in `Weights.sums`: answers so far, Σ‖G‖² of the steps, the largest ‖x‖² learned from, ‖W‖²."""
 SQUARE, COUNT, PROPENSITY = range(3)
 """Positions in `Scratch.known`: ‖x‖², answers before this round, the propensity of the guess."""
-LN2 = math.log(2.0)
 
 
 class Weights(NamedTuple):
@@ -72,9 +72,9 @@ class GradientState(State):
     projects: ClassVar[bool] = False
     """Whether weights are projected onto the ball of radius ``settings.norm_bound``."""
 
-    def __init__(self, settings: Any, n_features: int, n_classes: int) -> None:
-        self.settings, self.n_classes = settings, n_classes
-        self.arrays = Weights(np.zeros((n_features, n_classes)), np.zeros(4))
+    def __init__(self, learner: Learner, settings: Any) -> None:
+        self.settings, self.n_classes = settings, len(learner.classes_)
+        self.arrays = Weights(np.zeros((learner.n_features_in_, self.n_classes)), np.zeros(4))
         self.scratch = self.new_scratch()
 
     def new_scratch(self) -> Scratch:
@@ -193,19 +193,6 @@ def _finish_scoring(state: Weights, square: float, scratch: Scratch, longest_squ
 
 
 @jit_inline
-def write_softmax(scratch: Scratch) -> int:
-    """Write the softmax of the scores, and return the label with the highest."""
-    scores, soft, total = scratch.scores, scratch.soft, 0.0
-    greedy = highest(scores)
-    for i in range(scores.shape[0]):
-        soft[i] = math.exp(scores[i] - scores[greedy])
-        total += soft[i]
-    for i in range(scores.shape[0]):
-        soft[i] /= total
-    return greedy
-
-
-@jit_inline
 def _propensity(label: int, greedy: int, u: float, m: float, scratch: Scratch) -> Any:
     drawn = m * scratch.soft[label] if m > 0.0 else 0.0
     return u / scratch.scores.shape[0] + (1.0 - u) * (drawn + (1.0 - m if label == greedy else 0.0))
@@ -229,69 +216,6 @@ def _drawn(greedy: int, u: float, m: float, scratch: Scratch, draw: Draw) -> tup
                         label = i
                         break
     return label, explored
-
-
-# The step.
-
-
-class PassiveAggressiveSettings(NamedTuple):
-    """The largest step."""
-
-    largest: float
-
-
-def passive_aggressive_settings(C: Any) -> PassiveAggressiveSettings:
-    """Return the settings of passive-aggressive learners, or raise ValueError."""
-    is_infinite = isinstance(C, float) and math.inf == C
-    return PassiveAggressiveSettings(math.inf if is_infinite else check_number("C", C, above=0.0))
-
-
-@jit_inline
-def passive_aggressive(score: float, sign: float, square: float, largest: float) -> float:
-    """Return the step that raises sign·score to 1, or the largest step."""
-    loss = 1.0 - sign * score
-    if loss <= 0.0 or square == 0.0:
-        return 0.0
-    size = min(largest, loss / square)
-    return sign * size if size < math.inf else 0.0
-
-
-@jit_inline
-def write_gradient(label: int, scratch: Scratch, propensity: float) -> float:
-    """Write minus the gradient G of the base-2 logistic loss, in units of x, divided by a propensity.
-
-    Return ‖G‖², in units of ‖x‖²; or −1 if there is nothing to learn from it.
-    """
-    gains, soft, square, length = scratch.gains, scratch.soft, scratch.known[SQUARE], 0.0
-    for i in range(gains.shape[0]):
-        gains[i] = (1.0 - soft[i] if i == label else -soft[i]) / (propensity * LN2)
-        length += gains[i] * gains[i]
-    return length if square > 0.0 and length * square < math.inf else -1.0  # a forged ticket may have any propensity
-
-
-@jit_inline
-def take_step(state: Weights, scratch: Scratch, rate: float, length: float) -> bool:
-    """Multiply the gains by a learning rate and keep ‖W‖² up to date; return whether the rate is a number."""
-    if not rate < math.inf:
-        return False
-    product = 0.0
-    for i in range(scratch.gains.shape[0]):
-        scratch.gains[i] *= rate
-        product += scratch.gains[i] * scratch.scores[i]
-    state.sums[LENGTH] += 2.0 * product + rate * rate * length * scratch.known[SQUARE]
-    return True
-
-
-@jit_inline
-def adaptive_step(state: Weights, label: int, scratch: Scratch, propensity: float, norm_bound: float) -> bool:
-    """Take a step along −G whose length follows from the sum of all ‖G‖² so far; return whether there is one."""
-    length = write_gradient(label, scratch, propensity)
-    if length < 0.0:
-        return False
-    state.sums[SQUARES] += length * scratch.known[SQUARE]
-    # Any two weights in the ball are within twice the norm bound of each other.
-    rate = 2.0 * norm_bound / math.sqrt(2.0 * state.sums[SQUARES]) if state.sums[SQUARES] > 0.0 else 0.0
-    return take_step(state, scratch, rate, length)
 
 
 @jit_internal

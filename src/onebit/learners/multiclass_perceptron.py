@@ -7,12 +7,11 @@ from typing import Any, ClassVar, Self
 from onebit.bounds import BOUNDS, Claim
 from onebit.engine.jit import jit_inline
 from onebit.engine.loop import clear, highest
-from onebit.engine.randomness import Draw
 from onebit.engine.state import Scratch, State
 from onebit.game import Answer
-from onebit.inputs import Floats
 from onebit.kernels import Multinomial
 from onebit.learners.base import Learner
+from onebit.learners.exploring import mostly_highest, write_chances
 from onebit.spaces import Rule, space_for
 
 
@@ -52,7 +51,7 @@ class MulticlassPerceptron(Learner):
     kernel: Any = None
 
     def _new_state(self) -> State:
-        return space_for(self.kernel, RULE, (), self.n_features_in_, len(self.classes_))
+        return space_for(self.kernel, RULE, (0.0,), self.n_features_in_, len(self.classes_))
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return Theorem 10: M ≤ ⌊2(R/γ)²⌋ mistakes, each with one update. A strong margin is a weak one too."""
@@ -63,17 +62,6 @@ class MulticlassPerceptron(Learner):
     def examples(cls) -> Iterator[Self]:
         yield cls()
         yield cls(Multinomial(3, normalize=True))
-
-
-@jit_inline
-def _guess(scores: Floats, _draw: Draw, _settings: Any) -> tuple[int, bool]:
-    return highest(scores), False
-
-
-@jit_inline
-def _probabilities(scores: Floats, _settings: Any, out: Floats) -> None:
-    clear(out)
-    out[highest(scores)] = 1.0
 
 
 @jit_inline
@@ -89,4 +77,4 @@ def _learn(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
     return True
 
 
-RULE = Rule(f"{__name__}:RULE", _guess, _probabilities, _learn, _learn, full_information=True)
+RULE = Rule(f"{__name__}:RULE", mostly_highest, write_chances, _learn, _learn, full_information=True)

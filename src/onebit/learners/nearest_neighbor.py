@@ -79,11 +79,6 @@ class NearestNeighbor(Learner):
         return _Remembered(radius, self.n_features_in_, len(self.classes_))
 
     @property
-    def support_(self) -> Floats:
-        """The remembered examples, oldest first."""
-        return self.learned()["support"]
-
-    @property
     def labels_(self) -> Any:
         """The remembered examples' labels."""
         return self.classes_[self.learned()["labels"].astype(np.int64)]

@@ -8,8 +8,8 @@ from typing import Self
 from onebit.engine.jit import jit_inline
 from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.game import Answer
-from onebit.inputs import Floats, check_number
-from onebit.learners.exploring import n_allowed
+from onebit.inputs import check_number
+from onebit.learners.exploring import n_allowed, write_softmax
 from onebit.learners.second_order import Scratch, SecondOrderLearner, SecondOrderState, Settings
 
 
@@ -67,26 +67,12 @@ class PNewtron(SecondOrderLearner):
         sharpness = check_number("sharpness", self.sharpness, above=0.0, at_most=1e6)
         curvature = check_number("curvature", self.curvature, above=1e-31, at_most=1e30)
         radius = check_number("radius", self.radius, above=1e-16, at_most=1e15)
-        own = exploration, sharpness, curvature
-        return _State(self, self.diagonal, Settings(own, 1.0 / radius, radius, exploration))
+        return _State(self, self.diagonal, Settings(exploration, 1.0 / radius, radius, sharpness, curvature))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
         yield cls()
         yield cls(exploration=0.2, diagonal=True)
-
-
-@jit_inline
-def _soften(scores: Floats, sharpness: float, out: Floats) -> None:
-    """Write the softmax; a label that is not allowed, with a score of −∞, gets 0."""
-    top, total = -math.inf, 0.0
-    for i in range(scores.shape[0]):
-        top = max(top, scores[i])
-    for i in range(scores.shape[0]):
-        out[i] = math.exp(sharpness * (scores[i] - top))
-        total += out[i]
-    for i in range(scores.shape[0]):
-        out[i] /= total
 
 
 @jit_inline
@@ -97,11 +83,11 @@ def _mixed(chance: float, exploration: float, n_classes: int) -> float:
 
 @jit_inline
 def _choose(scratch: Scratch, draw: Draw, settings: Settings) -> tuple[int, bool]:
-    number, exploration, n_classes = uniform(draw), settings.own[0], scratch.current.shape[0]
+    number, exploration, n_classes = uniform(draw), settings.exploration, scratch.current.shape[0]
     # One number serves both choices: on either side of the rate it is uniform again after rescaling.
     if number < exploration:
         return uniform_label(number / exploration, n_classes), True
-    _soften(scratch.current, settings.own[1], scratch.shares)
+    write_softmax(scratch.current, settings.sharpness, scratch.shares)
     left, label = (number - exploration) / (1.0 - exploration), 0
     while label < n_classes - 1 and left >= scratch.shares[label]:
         left -= scratch.shares[label]
@@ -112,25 +98,25 @@ def _choose(scratch: Scratch, draw: Draw, settings: Settings) -> tuple[int, bool
 @jit_inline
 def _write_propensities(scratch: Scratch, settings: Settings) -> None:
     n_classes = scratch.current.shape[0]
-    _soften(scratch.current, settings.own[1], scratch.propensities)
+    write_softmax(scratch.current, settings.sharpness, scratch.propensities)
     for i in range(n_classes):
-        scratch.propensities[i] = _mixed(scratch.propensities[i], settings.own[0], n_classes)
+        scratch.propensities[i] = _mixed(scratch.propensities[i], settings.exploration, n_classes)
 
 
 @jit_inline
 def _chance(scratch: Scratch, answer: Answer, settings: Settings) -> float:
-    _soften(scratch.scores, settings.own[1], scratch.shares)
-    return _mixed(scratch.shares[answer.label], settings.own[0], n_allowed(scratch.scores))
+    write_softmax(scratch.scores, settings.sharpness, scratch.shares)
+    return _mixed(scratch.shares[answer.label], settings.exploration, n_allowed(scratch.scores))
 
 
 @jit_inline
 def _plan(scratch: Scratch, answer: Answer, chance: float, settings: Settings) -> tuple[float, float]:
     n, shares, scores = n_allowed(scratch.scores), scratch.shares, scratch.scores
-    _soften(scores, settings.own[1], shares)
+    write_softmax(scores, settings.sharpness, shares)
     soft = shares[answer.label]
-    sign, length, bend = 1.0, soft / chance, settings.own[2]
+    sign, length, bend = 1.0, soft / chance, settings.curvature
     if answer.correct:
-        sign, length, bend = -1.0, (1.0 - soft) / chance, chance * settings.own[2]
+        sign, length, bend = -1.0, (1.0 - soft) / chance, chance * settings.curvature
     along = 0.0
     for i in range(shares.shape[0]):
         shares[i] = 0.0

@@ -266,28 +266,6 @@ def _algorithm(write_propensities: Any, draw_label: Any, full_information: bool)
     return Algorithm(_score, jit_no_refcount(choose), write, _update, full_information=full_information)
 
 
-@jit_inline
-def _most_promising(scratch: Scratch, settings: Settings) -> None:
-    best, top, alpha = 0, -math.inf, settings.own[0]
-    for i in range(scratch.scores.shape[0]):
-        hope = scratch.projected[i] + alpha * scratch.widths[i]
-        if hope > top:
-            best, top = i, hope
-    scratch.propensities[best] = 1.0
-
-
-class OptimisticState(RegressionState):
-    """Guesses the label with the highest prediction plus ``own[0]`` widths, the first of equals."""
-
-    has_widths, write_propensities = True, staticmethod(_most_promising)
-
-
-@jit_inline
-def clipped(score: float) -> float:
-    """Return minus a cost, clipped to [−1, 0]."""
-    return min(max(score, -1.0), 0.0)
-
-
 # The regression of one class.
 
 

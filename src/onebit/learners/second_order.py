@@ -50,10 +50,11 @@ _COPIES = 6  # A and its inverse, both again in a bookmark, and the work space o
 class Settings(NamedTuple):
     """The numbers that the compiled functions need."""
 
-    own: Any  # those of the learner's functions
+    exploration: float  # how often a label is drawn uniformly
     floor: float
-    radius: float
-    least_chance: float  # the smallest propensity of a label, times the number of classes
+    radius: float = math.inf
+    sharpness: float = 1.0  # this and the next: PNewtron's
+    curvature: float = 1.0
 
 
 class Scratch(NamedTuple):
@@ -258,7 +259,7 @@ def _score(state: Any, X: Floats, t: int, scratch: Scratch, settings: Settings) 
         return FULL
     for j in range(n):
         square += X[t, j] * X[t, j]
-    if not square * n_classes <= LARGEST_SQUARE * settings.least_chance:  # nor is NaN
+    if not square * n_classes <= LARGEST_SQUARE * settings.exploration:  # nor is NaN
         return UNSCORED
     for i in range(n_classes):
         total = 0.0

@@ -7,10 +7,9 @@ from typing import Any, Self
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.loop import clear, highest
-from onebit.engine.randomness import Draw
 from onebit.game import Answer
 from onebit.inputs import check_number
-from onebit.learners.exploring import chance_of, mostly_highest, n_allowed, write_chances
+from onebit.learners.exploring import chance_of, choose_mostly_highest, n_allowed, write_propensities
 from onebit.learners.second_order import MARGINS, Scratch, SecondOrderLearner, SecondOrderState, Settings
 
 
@@ -59,7 +58,7 @@ class SOBA(SecondOrderLearner):
     def _new_state(self) -> SecondOrderState:
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         floor = check_number("regularization", self.regularization, above=1e-31, at_most=1e30)
-        return _State(self, self.diagonal, Settings((exploration,), floor, math.inf, exploration))
+        return _State(self, self.diagonal, Settings(exploration, floor))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -68,18 +67,8 @@ class SOBA(SecondOrderLearner):
 
 
 @jit_inline
-def _choose(scratch: Scratch, draw: Draw, settings: Settings) -> tuple[int, bool]:
-    return mostly_highest(scratch.current, draw, settings.own)
-
-
-@jit_inline
-def _write_propensities(scratch: Scratch, settings: Settings) -> None:
-    write_chances(scratch.current, settings.own, scratch.propensities)
-
-
-@jit_inline
 def _chance(scratch: Scratch, answer: Answer, settings: Settings) -> float:
-    return chance_of(answer.label == highest(scratch.scores), settings.own[0], n_allowed(scratch.scores))
+    return chance_of(answer.label == highest(scratch.scores), settings.exploration, n_allowed(scratch.scores))
 
 
 @jit_inline
@@ -109,5 +98,5 @@ def _accept(state: Any, scratch: Scratch, weight: float, reach: float) -> bool:
 
 
 class _State(SecondOrderState):
-    choose, write_propensities, chance = staticmethod(_choose), staticmethod(_write_propensities), staticmethod(_chance)
-    plan, accept = staticmethod(_plan), staticmethod(_accept)
+    choose, write_propensities = staticmethod(choose_mostly_highest), staticmethod(write_propensities)
+    chance, plan, accept = staticmethod(_chance), staticmethod(_plan), staticmethod(_accept)

@@ -5,15 +5,14 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import NODEFAULT, Meta, Struct, defstruct, structs
+from msgspec import Meta, Struct, structs
 from starlette.requests import Request
 from starlette.responses import Response
 
-from onebit.decider.calls import checked, read_json
+from onebit.decider.requests import request_of
 from onebit.playground.catalogue import CATALOGUE, MOST_LEARNERS
 from onebit.playground.scenes import DRAWN_LABELS, SCENES, make_scene, scene_from_table
 from onebit.playground.session import MOST_AT_ONCE, Oracle, Session
@@ -126,38 +125,20 @@ class Playground(Gate):
 
 def _new(path: str, kept: Sessions, make: Callable[..., Any]) -> Route:
     """Return a route that makes and stores an object; in a thread, so that learners do not block other requests."""
-    arguments_of = _arguments(make)
 
-    async def work(request: Request) -> Response:
-        made = await asyncio.to_thread(make, **arguments_of(request))
+    async def work(_request: Request, asked: Struct) -> Response:
+        made = await asyncio.to_thread(make, **structs.asdict(asked))
         return json_response({"id": kept.add(made)} | await asyncio.to_thread(made.frame), 201)
 
-    return Route("POST", path, work)
+    return Route("POST", path, work, asks=request_of(make))
 
 
 def _call(method: str, path: str, kept: Sessions, call: Callable[..., Any]) -> Route:
     """Return a route that calls a method of the object with the id in the path; a POST returns its frame."""
-    arguments_of = _arguments(call)
 
-    async def work(request: Request) -> Any:
-        arguments, thing = arguments_of(request), kept.get(request.path_params["name"])
-        found = await asyncio.to_thread(call, thing, **arguments)
+    async def work(request: Request, asked: Struct) -> Any:
+        thing = kept.get(request.path_params["name"])
+        found = await asyncio.to_thread(call, thing, **structs.asdict(asked))
         return await asyncio.to_thread(thing.frame) if method == "POST" else found
 
-    return Route(method, path, work)
-
-
-def _arguments(call: Callable[..., Any]) -> Callable[[Request], dict[str, Any]]:
-    """Return a function that checks the arguments in a request: in its body, or else in its query."""
-    parameters = [each for each in signature(call).parameters.values() if each.name != "self"]
-    fields = [
-        (each.name, each.annotation, NODEFAULT if each.default is each.empty else each.default) for each in parameters
-    ]
-    kind = defstruct("Arguments", fields, forbid_unknown_fields=True)
-
-    def found(request: Request) -> dict[str, Any]:
-        if request.method == "GET":
-            return structs.asdict(checked(kind, dict(request.query_params), strict=False))
-        return structs.asdict(checked(kind, read_json(request.scope["state"]["body"])))
-
-    return found
+    return Route(method, path, work, asks=request_of(call))

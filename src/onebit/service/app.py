@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from functools import lru_cache, partial
 from html import escape
-from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
-from msgspec import Meta, defstruct, json, structs
+from msgspec import Meta, Struct, defstruct, json, structs
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
@@ -22,13 +21,22 @@ from onebit.decider import calls
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.log import to_json
-from onebit.decider.report import report
+from onebit.decider.requests import call_of, request_of
 from onebit.machine_memory import memory as machine_memory
 from onebit.service.audit import AuditLog
-from onebit.service.gate import PAGE_PARTS, Gate, Problem, Route, files_of, json_response, problem_of
+from onebit.service.gate import (
+    PAGE_PARTS,
+    Gate,
+    Problem,
+    Route,
+    Tokens,
+    files_of,
+    json_response,
+    problem_of,
+)
 from onebit.service.metrics import CONTENT_TYPE, Metrics
 from onebit.service.pages import MOST_WATCHED, Watch, columns, log_page, one_ticket, open_tickets, overview
-from onebit.service.tokens import ANYBODY, NAME, ROLES, Token, Tokens, check_name
+from onebit.service.tokens import ANYBODY, NAME, ROLES, Token, check_name
 from onebit.service.workers import DeciderWorker, WorkerPool
 
 _ROUNDS_PER_SECOND = 20_000.0  # default rate limit of one caller, in guesses and feedback
@@ -98,37 +106,25 @@ _DECIDER = "/v1/{namespace}/{name}"
 _ANY = dict[str, Any]
 
 
-def _verb(verb: str, role: str, kind: Any, result: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
+def _verb(name: str, role: str, verb: Any, result: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
     """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item."""
 
-    async def work(request: Request) -> Any:
-        service: Service = request.app
-        worker = await service.workers.find(**request.path_params)
-        body = request.scope["state"]["body"]
-        asked, n_items = calls.read_json(body), 1
-        if takes_lists and isinstance(asked, list):
-            n_items = len(asked)
-            if not 0 < n_items <= MOST_AT_ONCE:
-                raise ValueError(f"a list must have 1 to {MOST_AT_ONCE} items; got {n_items}")
-            call = partial(_call_all, kind, asked)
-        else:
-            call = calls.checked(kind, asked)
-        service.charge(request, n_items)
-        return await worker.submit(call, len(body))
+    def work(request: Request, asked: Any) -> Any:
+        call = partial(_call_all, verb, asked) if isinstance(asked, list) else partial(verb, **structs.asdict(asked))
+        n_bytes = len(request.scope["state"]["body"])
+        return request.app.workers.submit(*request.path_params.values(), call, n_bytes, verb is calls.guess)
 
-    body = kind
     if takes_lists:
-        about = f"{about} One, or a list of up to {MOST_AT_ONCE}."
-        body = kind | Annotated[list[kind], Meta(min_length=1, max_length=MOST_AT_ONCE)]
-        result = result | list[Any]
-    return Route("POST", f"{_DECIDER}/{verb}", work, about, role, cost=0, body=body, result=result, example=example)
+        about, result = f"{about} One, or a list of up to {MOST_AT_ONCE}.", result | list[Any]
+    asks = request_of(verb)
+    return Route("POST", f"{_DECIDER}/{name}", work, about, role, asks, result, example, takes_lists)
 
 
-def _call_all(kind: Any, items: list[Any], decider: Decider) -> list[Any]:
+def _call_all(verb: Any, items: list[Any], decider: Decider) -> list[Any]:
     answers = []
     for item in items:
         try:
-            answers.append(calls.checked(kind, item)(decider))
+            answers.append(call_of(verb, item)(decider))
         except (ValueError, OSError, RecursionError) as error:
             answers.append(problem_of(error).described())
     return answers
@@ -136,23 +132,18 @@ def _call_all(kind: Any, items: list[Any], decider: Decider) -> list[Any]:
 
 def _read(what: str, call: Callable[..., Any], about: str, result: Any = _ANY) -> Route:
     """Return a read-only route to a decider, which bypasses its queue; the query has the call's other parameters."""
-    _, *parameters = signature(call).parameters.values()
-    kind = defstruct("Query", [(each.name, each.annotation, each.default) for each in parameters])
 
-    async def work(request: Request) -> Any:
-        service: Service = request.app
-        worker = await service.workers.find(**request.path_params)
-        given = {name: text for name, text in request.query_params.items() if name in kind.__struct_fields__}
-        query = structs.asdict(calls.checked(kind, given, strict=False))
-        return await worker.read(partial(call, **query))
+    async def work(request: Request, asked: Struct) -> Any:
+        worker = await request.app.workers.find(**request.path_params)
+        return await worker.read(partial(call, **structs.asdict(asked)))
 
-    return Route("GET", f"{_DECIDER}/{what}", work, about, "read", result=result)
+    return Route("GET", f"{_DECIDER}/{what}", work, about, "read", request_of(call), result)
 
 
-async def _create(request: Request) -> Response:
+async def _create(request: Request, asked: calls.NewDecider) -> Response:
     service: Service = request.app
     namespace, name = (check_name(what, request.path_params[what]) for what in ("namespace", "name"))
-    settings = calls.checked(calls.NewDecider, calls.read_json(request.scope["state"]["body"])).arguments()
+    settings = asked.arguments()
     making = asyncio.get_running_loop().run_in_executor(None, service.workers.create, namespace, name, settings)
     try:
         is_new = await asyncio.shield(making)
@@ -162,7 +153,7 @@ async def _create(request: Request) -> Response:
     if is_new:
         caller = request.scope["state"]["caller"].name
         _LOG.info("a decider was made", extra={"decider": worker.title, "caller": caller})
-    return json_response(await worker.read(calls.Status()), 201 if is_new else 200)
+    return json_response(await worker.read(calls.status), 201 if is_new else 200)
 
 
 async def _desk(request: Request) -> Response:
@@ -218,37 +209,37 @@ _RECORD = {"channel": "mail", "length": 212}
 _NEW = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 604800, "exploration_floor": 0.02}
 _ROUTES = [  # in the order in which they are tried
     _verb(
-        "guess", "play", calls.Guess, calls.TicketResult,
+        "guess", "play", calls.guess, calls.TicketResult,
         "Name a label for a record, and hand out a ticket. The same key again is the same ticket again.",
         {"record": _RECORD, "among": None, "key": "order-17"}, True,
     ),
     _verb(
-        "tell", "play", calls.Tell, calls.TellResult,
+        "tell", "play", calls.tell, calls.TellResult,
         "Say whether a guess was right. The same again is fine, and counted once.",
         {"id": "5-9f…", "correct": True}, True,
     ),
     _verb(
-        "shadow", "play", calls.Shadow, calls.ShadowResult,
+        "shadow", "play", calls.shadow, calls.ShadowResult,
         "Say what you decided yourself, and whether it was right; the result is what the decider would have done.",
         {"record": _RECORD, "label": "refund", "correct": True, "propensity": None, "key": "order-17"}, True,
     ),
     _verb(
-        "settings", "admin", calls.Change, _ANY,
+        "settings", "admin", calls.change, _ANY,
         "Change deadline, silence, exploration_floor or max_open, from now on.", {"deadline": 604800},
     ),
-    _verb("classes", "admin", calls.AddClass, calls.ClassesResult, "Let a label join.", {"label": "complaint"}),
+    _verb("classes", "admin", calls.add_class, calls.ClassesResult, "Let a label join.", {"label": "complaint"}),
     _verb(
-        "correct", "admin", calls.Correct, calls.DoneResult,
+        "correct", "admin", calls.correct, calls.DoneResult,
         "Say that an answer was a mistake, and what it should have been. Takes a replay.",
         {"id": "5-9f…", "correct": False},
     ),
     _verb(
-        "withdraw", "admin", calls.Withdraw, calls.DoneResult,
+        "withdraw", "admin", calls.withdraw, calls.DoneResult,
         "Say that an answer was a mistake, and nothing is known instead. Takes a replay.", {"id": "5-9f…"},
     ),
     _read("status", lambda decider: calls.status(decider), "How many guesses, right, wrong and open."),
     _read(
-        "report", lambda decider: calls.plain(report(decider)),
+        "report", calls.report,
         "Mistakes with 95 % intervals, by class and against one label for all; alarms with a likely cause.",
     ),
     _read(
@@ -262,12 +253,12 @@ _ROUTES = [  # in the order in which they are tried
     Route("GET", f"{_DECIDER}/desk", _desk, "Status, report, course of mistakes, weights of kernels.", "read"),
     Route(
         "PUT", _DECIDER, _create, "Make a decider; if it is there, it must be the same.", "admin",
-        body=calls.NewDecider, example=_NEW,
+        calls.NewDecider, example=_NEW,
     ),
     Route("GET", "/v1", _deciders, "The deciders that you may see.", "read"),
     Route("GET", "/v1/overview", _overview, "The deciders that you may see, with numbers.", "read"),
     Route("GET", "/v1/me", _me, "Whose token it is, and what it may do."),
-    Route("GET", "/metrics", _metrics, "For Prometheus.", "read", is_everywhere=True, cost=0, result=None),
+    Route("GET", "/metrics", _metrics, "For Prometheus.", "read", result=None, is_everywhere=True),
     Route("GET", "/healthz", lambda _request: {"alive": True}, "Whether the process is alive."),
     Route("GET", "/readyz", _ready, "Whether no decider is still being opened or compiled."),
     Route("GET", "/api", lambda _request: _API, "This page.", result=None),
@@ -286,23 +277,25 @@ _VERBS = frozenset(route.path.rpartition("/")[2] for route in _ROUTES if route.r
 _ABOUT = "Deciders that learn from right and wrong. Every event is on the disk before its answer."
 
 
-class ProblemResult(TypedDict):
-    """An error (RFC 9457)."""
-
-    title: str
-    status: int
-    detail: str
-    error: str
-
-
 def _document() -> dict[str, Any]:
     """Return the OpenAPI document of all routes."""
-    types = [kind for route in _ROUTES for kind in (route.body, route.result) if kind is not None]
-    found, components = json.schema_components([*types, ProblemResult], ref_template="#/components/schemas/{name}")
-    schemas = iter(found)
-    refused = {"application/problem+json": {"schema": found[-1]}}
+    fields = [("title", str), ("status", int), ("detail", str), ("error", str)]
+    types: dict[Any, Any] = {
+        "problem": defstruct("ProblemResult", fields, namespace={"__doc__": "An error (RFC 9457)."})
+    }
+    for at, route in enumerate(_ROUTES):
+        if route.takes_lists:
+            many = Annotated[list[route.asks], Meta(min_length=1, max_length=MOST_AT_ONCE)]  # type: ignore[name-defined]
+            types[at, "body"] = route.asks | many
+        elif route.method != "GET":
+            types[at, "body"] = route.asks
+        if route.result is not None:
+            types[at, "result"] = route.result
+    found, components = json.schema_components(types.values(), ref_template="#/components/schemas/{name}")
+    schemas = dict(zip(types, found, strict=True))
+    refused = {"application/problem+json": {"schema": schemas["problem"]}}
     paths: dict[str, dict[str, Any]] = {}
-    for route in _ROUTES:
+    for at, route in enumerate(_ROUTES):
         path, method = route.path.replace(":path", ""), route.method.lower()
         names = re.findall(r"{(\w+)}", path)
         operation = paths.setdefault(path, {})[method] = {
@@ -314,12 +307,12 @@ def _document() -> dict[str, Any]:
             operation["parameters"] = [
                 {"name": each, "in": "path", "required": True, "schema": schema} for each in names
             ]
-        if route.body is not None:
-            content = {"schema": next(schemas), "example": route.example}
+        if (at, "body") in schemas:
+            content = {"schema": schemas[at, "body"], "example": route.example}
             operation["requestBody"] = {"required": True, "content": {"application/json": content}}
         done: dict[str, Any] = {"description": "OK"}
-        if route.result is not None:
-            done["content"] = {"application/json": {"schema": next(schemas)}}
+        if (at, "result") in schemas:
+            done["content"] = {"application/json": {"schema": schemas[at, "result"]}}
         operation["responses"] = {"200": done, "default": {"description": "Problem", "content": refused}}
     return {
         "openapi": "3.1.0",

@@ -5,6 +5,7 @@ against DNS rebinding, and the Origin header, if present, must be this server's.
 """
 
 import asyncio
+import hmac
 import inspect
 import json
 import logging
@@ -18,6 +19,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from starlette import routing
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -25,10 +27,11 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from onebit.decider import tickets
-from onebit.decider.client import LARGEST_BODY
+from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.log import to_json
+from onebit.decider.requests import checked, parsed
 from onebit.machine_memory import MemoryBudgetError
-from onebit.service.tokens import ANYBODY, EVERYWHERE, Token, Tokens, check_name
+from onebit.service.tokens import ANYBODY, EVERYWHERE, FILE, Token, check_name, hash_of, read_tokens
 
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -51,6 +54,7 @@ _is_public = re.compile(r"/(api|healthz|readyz|openapi\.json)\Z").match  # neith
 _SMALL_BODY = 1 << 16  # bytes up to which a body does not count as large
 _LONGEST = 2_000  # characters of an error message
 _MOST_CALLERS = 10_000
+_LOOK_AGAIN_SECONDS = 1.0  # after which the file of tokens may have changed
 _FAILURES_PER_SECOND = 20.0  # maximum rate of wrong tokens from one address
 _OWN_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _SINGLE_HEADERS = (b"authorization", b"host", b"origin", b"content-type", b"content-length", b"sec-fetch-site")
@@ -144,20 +148,20 @@ class Route(NamedTuple):
     """A route; `work` returns its response, or a value that becomes JSON, perhaps as a coroutine.
 
     `role` is the role that a caller needs, in the path's namespace or everywhere; without one any token will do, or
-    none where the path is public. `cost` is how much a role counts for the caller's rate; 0 if `work` charges it.
-    `about`, `body`, `result` and `example` are for the documentation.
+    none where the path is public. `asks` is the class of its body, or of its query, which `work` gets after the
+    request; if it `takes_lists`, perhaps a list of plain values. `about`, `result` and `example` are documentation.
     """
 
     method: str
     path: str
-    work: Callable[[Request], Any]
+    work: Callable[..., Any]
     about: str = ""
     role: str | None = None
-    is_everywhere: bool = False
-    cost: int = 1
-    body: Any = None
+    asks: type[Struct] | None = None
     result: Any = dict[str, Any]
     example: Any = None
+    takes_lists: bool = False
+    is_everywhere: bool = False
 
     @property
     def description(self) -> str:
@@ -167,19 +171,34 @@ class Route(NamedTuple):
 
     async def answer(self, request: Request) -> Response:
         """Answer a request of a caller who is known, if it may ask."""
-        if self.role is not None:
-            caller: Token = request.scope["state"]["caller"]
+        state, n_items = request.scope["state"], 1
+        caller: Token = state["caller"]
+        if self.role is not None and caller is not ANYBODY:
             namespace = EVERYWHERE if self.is_everywhere else request.path_params.get("namespace")
-            if caller is not ANYBODY and not (caller.has_role(self.role) and caller.sees(namespace)):
+            refusal = ""
+            if not caller.has_role(self.role):
+                refusal = f"token {caller.name!r} has the role {', '.join(caller.roles)}; this needs {self.role}"
+            elif not caller.sees(namespace):
+                refusal = f"token {caller.name!r} may not see the namespace {namespace!r:.80}"
+            if refusal:
                 for what, text in request.path_params.items():  # what is no name is 422 for everybody
                     check_name(what, text)
-                refusal = f"token {caller.name!r} may not see the namespace {namespace!r:.80}"
-                if not caller.has_role(self.role):
-                    refusal = f"token {caller.name!r} has the role {', '.join(caller.roles)}; this needs {self.role}"
                 raise Problem(403, refusal, "PermissionError")
-            if self.cost:
-                request.app.charge(request, self.cost)
-        found = self.work(request)
+        asked: list[Any] = []
+        if self.asks is not None:
+            if self.method == "GET":
+                known = self.asks.__struct_fields__
+                given = {name: text for name, text in request.query_params.items() if name in known}
+                asked = [checked(self.asks, given, strict=False)]
+            else:
+                asked = [parsed(self.asks, state["body"], self.takes_lists)]
+            if isinstance(asked[0], list):
+                n_items = len(asked[0])
+                if not 0 < n_items <= MOST_AT_ONCE:
+                    raise ValueError(f"a list must have 1 to {MOST_AT_ONCE} items; got {n_items}")
+        if self.role is not None and not self.is_everywhere:
+            request.app.charge(state, n_items)
+        found = self.work(request, *asked)
         if inspect.isawaitable(found):
             found = await found
         return found if isinstance(found, Response) else json_response(found)
@@ -230,6 +249,44 @@ class _Allowance:
         return wait
 
 
+class Tokens:
+    """The tokens of a folder, read again when the file changes.
+
+    Once there is a file of tokens, one is required for good, also when the last is removed; before that if `required`.
+    """
+
+    def __init__(self, folder: Path, required: bool) -> None:
+        self._path, self.are_required = folder / FILE, required
+        self._known: list[Token] = []
+        self._stamp: tuple[int, int] | None = None
+        self._look()
+
+    def caller(self, authorization: str | None) -> Token | None:
+        """Return the token of an ``Authorization`` header, or None if it is unknown; it may have expired."""
+        if time.monotonic() - self._looked > _LOOK_AGAIN_SECONDS:
+            self._look()
+        if not self.are_required:
+            return ANYBODY
+        kind, _, text = (authorization or "").partition(" ")
+        if kind.lower() != "bearer":
+            return None
+        shown = hash_of(text.strip())
+        found = [token for token in self._known if hmac.compare_digest(token.sha256, shown)]  # all: constant time
+        return found[0] if found else None
+
+    def _look(self) -> None:
+        """Read the file if it has changed; one that cannot be read denies all access."""
+        self._looked = time.monotonic()
+        try:
+            found = self._path.stat()
+            if (found.st_mtime_ns, found.st_ino) != self._stamp:
+                self._known, self.are_required = read_tokens(self._path.parent), True
+                self._stamp = found.st_mtime_ns, found.st_ino
+        except (ValueError, OSError) as error:  # retried: permissions can change without a change of the file
+            is_missing = isinstance(error, FileNotFoundError) and not self._path.is_symlink()  # whose target may come
+            self._known, self.are_required, self._stamp = [], self.are_required or not is_missing, None
+
+
 # The gate.
 
 
@@ -270,7 +327,9 @@ class Gate:
         try:
             headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
             if len(headers) < len(scope["headers"]):  # a proxy may have used the other one
-                _check_single(scope["headers"])
+                for name, count in Counter(name for name, _ in scope["headers"]).items():
+                    if count > 1 and name in _SINGLE_HEADERS:
+                        raise Problem(400, f"the header {name.decode()} must be given once; it is there {count} times")
             self._admit(scope, headers)
             is_sent = scope["method"] in ("POST", "PUT")
             state["body"] = await self._read_body(Request(scope, receive), headers) if is_sent else b""
@@ -298,9 +357,8 @@ class Gate:
     def note(self, scope: Scope, status: int, seconds: float) -> None:
         """Record a request that was answered."""
 
-    def charge(self, request: Request, cost: int) -> None:
+    def charge(self, state: Mapping[str, Any], cost: int) -> None:
         """Raise Problem if a caller exceeds its rate limit."""
-        state = request.scope["state"]
         wait = self._allowance.take(state["address"] if state["caller"] is ANYBODY else state["caller"].name, cost)
         if wait:
             message = "that is more than one caller may ask for in a second; try later"
@@ -310,8 +368,15 @@ class Gate:
         """Put the caller of a request into its state, or raise Problem."""
         state = scope["state"]
         caller = ANYBODY if self._tokens is None else self._tokens.caller(headers.get(b"authorization"))
-        if caller is ANYBODY:
-            _check_own_page(headers, self._name)
+        if caller is ANYBODY:  # requests of other sites through a browser are refused
+            host, origin = headers.get(b"host", ""), headers.get(b"origin")
+            name, _, port = host.rpartition(":")
+            if (name if port.isdigit() else host).lower() not in _OWN_HOSTS:
+                message = f"{self._name} answers only to localhost, 127.0.0.1 and [::1]; ask it under one of them"
+                raise Problem(421, message)
+            is_ours = origin is None or origin.partition("://")[2] == host
+            if not is_ours or headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none"):
+                raise Problem(403, f"{self._name} answers no page of another site", "PermissionError")
             if self._tokens is not None and not _FORWARDED.isdisjoint(headers):
                 raise Problem(403, "a proxy passes on what others ask; make a token first", "PermissionError")
         elif caller is None or caller.is_expired:
@@ -357,20 +422,3 @@ class Gate:
         except TimeoutError:
             raise Problem(408, f"the request took longer than {_BODY_SECONDS:.0f} seconds to arrive") from None
         return bytes(body)
-
-
-def _check_single(headers: list[tuple[bytes, bytes]]) -> None:
-    for name, count in Counter(name for name, _ in headers).items():
-        if count > 1 and name in _SINGLE_HEADERS:
-            raise Problem(400, f"the header {name.decode()} must be given once; it is there {count} times")
-
-
-def _check_own_page(headers: Mapping[bytes, str], server: str) -> None:
-    """Raise Problem for requests of other sites through a browser."""
-    host, origin = headers.get(b"host", ""), headers.get(b"origin")
-    name, _, port = host.rpartition(":")
-    if (name if port.isdigit() else host).lower() not in _OWN_HOSTS:
-        raise Problem(421, f"{server} answers only to localhost, 127.0.0.1 and [::1]; ask it under one of them")
-    is_ours = origin is None or origin.partition("://")[2] == host
-    if not is_ours or headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none"):
-        raise Problem(403, f"{server} answers no page of another site", "PermissionError")

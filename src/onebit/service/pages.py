@@ -7,6 +7,7 @@ import asyncio
 import json
 import math
 import time
+from collections import deque
 from itertools import islice
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from msgspec import Meta
 from onebit.decider import calls
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
-from onebit.decider.report import Recent, report, share_of
+from onebit.decider.report import report, share_of
 from onebit.decider.tickets import Kind
 from onebit.service.gate import Problem, problem_of
 from onebit.service.workers import DeciderWorker
@@ -40,7 +41,7 @@ class Watch:
 
     def __init__(self, worker: DeciderWorker) -> None:
         self._worker = worker
-        self._turn, self._recent = asyncio.Lock(), Recent()
+        self._turn, self._recent = asyncio.Lock(), deque[Any]()
         self._frame, self._made = b"", -math.inf
 
     async def frame(self) -> bytes:
@@ -85,7 +86,7 @@ def _summary(worker: DeciderWorker, seconds: float) -> dict[str, Any]:
 # What is asked about a decider. Parameters are the query of a request.
 
 
-def log_page(decider: Decider, after: _Number = 0, limit: _Limit = MOST_AT_ONCE) -> calls.EventsResult:
+def log_page(decider: Decider, after: _Number = 0, limit: _Limit = MOST_AT_ONCE) -> dict[str, Any]:
     """Return a page of the log."""
     return calls.page_of_events(islice(decider.events(after), limit), decider.classes, after)
 

@@ -17,32 +17,27 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from onebit.inputs import check_integer
 from onebit.service.gate import HEADERS, Problem
 
+NAME = "onebit.serve"  # of the log
 _MOST_CONNECTIONS = 1_000  # default limit, unless the process can open fewer than twice as many files
-KEEP_ALIVE_SECONDS = 30  # maximum idle time of a connection after a response
-NAME = "onebit.serve"  # name of the log
-_LARGEST_HEAD = 64_000  # maximum bytes of a request line and headers
-_HEAD_SECONDS = 30.0  # maximum time for them to arrive
-_SEND_SECONDS = 30.0  # maximum time for a client to read `_LEAST_READ` bytes of a response, or the rest
-_LEAST_READ = 1 << 16
+_SHARE_OF_ONE, _SHARE_KEPT = 4, 4  # one address may have a quarter of them; a quarter is kept for known addresses
+_KNOWN_SECONDS, _MOST_KNOWN = 600.0, 10_000
+_WARN_AGAIN_SECONDS = 10.0
+_LARGEST_HEAD, _HEAD_SECONDS = 64_000, 30.0  # maximum bytes of a request line and headers, and time for them to arrive
+_SEND_SECONDS, _LEAST_READ = 30.0, 1 << 16  # so many bytes of a response, or its rest, must be read in this time
 _REFUSED_SECONDS = 1.0  # how long a refused connection stays open, so that its client can read the reason
 _RETRY_SECONDS = 5
-_SHARE_OF_ONE = 4  # one address may have this fraction of all connections
-_SHARE_KEPT = 4  # this fraction is reserved for known addresses
-_KNOWN_SECONDS = 600.0
-_MOST_KNOWN = 10_000
-_WARN_AGAIN_SECONDS = 10.0
 _LAST_ANSWERS_SECONDS = 1.0
 _MOST_FILES = 65_536
-_SWITCH_SECONDS = 0.001  # the event loop must not wait long for worker threads
-_OBJECTS = (50_000, 20, 50)  # thresholds of the garbage collector
-_EXTRAS = ("method", "path", "status", "seconds", "caller", "address", "decider", "detail")
+_EXTRAS = ("method", "path", "status", "seconds", "caller", "address", "decider", "detail")  # of a line of the log
 _LOG = logging.getLogger(NAME)
 
 
@@ -59,8 +54,7 @@ class Connections:
         self._n_taken = 0
         self._known: OrderedDict[str, float] = OrderedDict()
         self._n_refused, self._last_warning = 0, -_WARN_AGAIN_SECONDS
-        self.n_leaving, self.most_leaving = 0, max(16, most // 4)
-        """Refused connections that are kept open until their clients have read the response."""
+        self.n_leaving, self.most_leaving = 0, max(16, most // 4)  # refused, and open until the response is read
 
     def take(self, address: str) -> str | None:
         """Count a new connection; return None, or the reason for a refusal."""
@@ -119,23 +113,25 @@ def _counted_as(host: str) -> str:
     return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False).network_address)
 
 
-def _guarded(base: Any, limits: Connections) -> Any:
-    """Return a protocol class that enforces all limits; `Server` calls its `look` now and then."""
+class _Guarded(HttpToolsProtocol):
+    """uvicorn's protocol of a connection, with all limits; `Server` calls its `look` now and then."""
 
-    class Guarded(base):  # type: ignore[misc]
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            # Nothing more is read while pipelined requests wait in this connection; the h11 protocol has none.
-            resume, waiting = self.flow.resume_reading, getattr(self, "pipeline", ())
-            self.flow.resume_reading = lambda: None if waiting else resume()
-            transport.set_write_buffer_limits(0)  # call `pause_writing` for any unread bytes
-            self._waiting_since, self._n_unread = time.monotonic(), 0  # for a head, and bytes of it so far
-            self._sending_since, self._n_unsent = math.inf, 0
-            self._address = _counted_as(self.client[0] if self.client else "")
-            refusal = limits.take(self._address)
-            self._is_refused = refusal is not None
-            if refusal is None:
-                return
+    def __init__(self, limits: Connections, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._limits = limits
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        # Nothing more is read while pipelined requests wait in this connection.
+        resume, waiting = self.flow.resume_reading, self.pipeline
+        self.flow.resume_reading = lambda: None if waiting else resume()  # type: ignore[method-assign]
+        transport.set_write_buffer_limits(0)  # call `pause_writing` for any unread bytes
+        self._waiting_since, self._n_unread = time.monotonic(), 0  # for a head, and bytes of it so far
+        self._sending_since, self._n_unsent = math.inf, 0
+        limits, self._address = self._limits, _counted_as(self.client[0] if self.client else "")
+        refusal = limits.take(self._address)
+        self._is_refused = refusal is not None
+        if refusal is not None:
             limits.n_leaving += 1
             transport.write(_written(Problem(503, refusal, "BusyError", _RETRY_SECONDS)))
             if limits.n_leaving > limits.most_leaving or not transport.can_write_eof():
@@ -143,77 +139,75 @@ def _guarded(base: Any, limits: Connections) -> Any:
             else:  # not closed at once: further data of the client would cause a reset before it reads the response
                 transport.write_eof()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            if self._is_refused:
-                limits.n_leaving -= 1
-            else:
-                limits.give_back(self._address)
-            super().connection_lost(exc)
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._is_refused:
+            self._limits.n_leaving -= 1
+        else:
+            self._limits.give_back(self._address)
+        super().connection_lost(exc)
 
-        def look(self, now: float) -> None:
-            """Let go of a client that is too slow."""
-            if now - self._waiting_since > (_REFUSED_SECONDS if self._is_refused else _HEAD_SECONDS):
-                if self._is_refused or (self.cycle is not None and not self._n_unread):
-                    self.transport.close()
-                else:
-                    self._refuse(Problem(408, f"the headers took longer than {_HEAD_SECONDS:.0f} seconds to arrive"))
-            if now - self._sending_since > _SEND_SECONDS:
-                left = self.transport.get_write_buffer_size()
-                if left > self._n_unsent - _LEAST_READ:
-                    self.transport.abort()
-                self._sending_since, self._n_unsent = now, left
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._sending_since, self._n_unsent = time.monotonic(), self.transport.get_write_buffer_size()
-
-        def resume_writing(self) -> None:
-            self._sending_since = math.inf
-            super().resume_writing()
-
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            if self.scope["state"].get("caller") is not None:
-                limits.know(self._address)
-
-        def data_received(self, data: bytes) -> None:
-            if self._is_refused:
-                return
-            cycle = self.cycle
-            is_body = cycle is not None and cycle.more_body  # the rest of one, if it was answered early
-            expects_head = cycle is None or (cycle.response_complete and not is_body)
-            if expects_head and len(data) > _LARGEST_HEAD and b"\r\n\r\n" not in data[: _LARGEST_HEAD + 4]:
-                self._n_unread = len(data)
-            else:
-                super().data_received(data)
-                cycle = self.cycle
-                if cycle is not None and not cycle.response_complete:
-                    self._waiting_since, self._n_unread = math.inf, 0
-                else:
-                    self._n_unread += 0 if is_body else len(data)
-                    self._waiting_since = min(self._waiting_since, time.monotonic())
-            if self._n_unread > _LARGEST_HEAD:
-                self._refuse(Problem(431, f"the headers are larger than {_LARGEST_HEAD} bytes"))
-
-        def on_message_complete(self) -> None:
-            super().on_message_complete()
-            self.cycle.more_body = False  # httptools does not set it after the response
-
-        def send_400_response(self, msg: str) -> None:
-            cycle = self.cycle
-            # No second response can be sent in the middle of one.
-            if cycle is None or cycle.response_complete or (cycle.more_body and not cycle.response_started):
-                self._refuse(Problem(400, "this is no request of HTTP/1.1"))
-            else:
+    def look(self, now: float) -> None:
+        """Let go of a client that is too slow."""
+        if now - self._waiting_since > (_REFUSED_SECONDS if self._is_refused else _HEAD_SECONDS):
+            if self._is_refused or (self.cycle is not None and not self._n_unread):
                 self.transport.close()
+            else:
+                self._refuse(Problem(408, f"the headers took longer than {_HEAD_SECONDS:.0f} seconds to arrive"))
+        if now - self._sending_since > _SEND_SECONDS:
+            left = self.transport.get_write_buffer_size()
+            if left > self._n_unsent - _LEAST_READ:
+                self.transport.abort()
+            self._sending_since, self._n_unsent = now, left
 
-        def _refuse(self, problem: Problem) -> None:
-            self._waiting_since = math.inf
-            if not self.transport.is_closing():
-                self.transport.write(_written(problem))
-                self.transport.close()
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._sending_since, self._n_unsent = time.monotonic(), self.transport.get_write_buffer_size()
 
-    return Guarded
+    def resume_writing(self) -> None:
+        self._sending_since = math.inf
+        super().resume_writing()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.scope["state"].get("caller") is not None:
+            self._limits.know(self._address)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            return
+        cycle = self.cycle
+        is_body = cycle is not None and cycle.more_body  # the rest of one, if it was answered early
+        expects_head = cycle is None or (cycle.response_complete and not is_body)
+        if expects_head and len(data) > _LARGEST_HEAD and b"\r\n\r\n" not in data[: _LARGEST_HEAD + 4]:
+            self._n_unread = len(data)
+        else:
+            super().data_received(data)
+            cycle = self.cycle
+            if cycle is not None and not cycle.response_complete:
+                self._waiting_since, self._n_unread = math.inf, 0
+            else:
+                self._n_unread += 0 if is_body else len(data)
+                self._waiting_since = min(self._waiting_since, time.monotonic())
+        if self._n_unread > _LARGEST_HEAD:
+            self._refuse(Problem(431, f"the headers are larger than {_LARGEST_HEAD} bytes"))
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self.cycle.more_body = False  # httptools does not set it after the response
+
+    def send_400_response(self, msg: str) -> None:
+        cycle = self.cycle
+        # No second response can be sent in the middle of one.
+        if cycle is None or cycle.response_complete or (cycle.more_body and not cycle.response_started):
+            self._refuse(Problem(400, "this is no request of HTTP/1.1"))
+        else:
+            self.transport.close()
+
+    def _refuse(self, problem: Problem) -> None:
+        self._waiting_since = math.inf
+        if not self.transport.is_closing():
+            self.transport.write(_written(problem))
+            self.transport.close()
 
 
 def _written(problem: Problem) -> bytes:
@@ -230,7 +224,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, limits: Connections, on_stop: Callable[[], None] | None = None) -> None:
         config.load()
-        config.http_protocol_class = _guarded(config.http_protocol_class, limits)
+        config.http_protocol_class = partial(_Guarded, limits)  # type: ignore[assignment]
         super().__init__(config)
         self._on_stop = on_stop
 
@@ -277,10 +271,10 @@ def raise_file_limit() -> int:
 
 def set_up_process() -> None:
     """Let threads switch sooner, and exempt modules from garbage collection, which would block requests for 0.1 s."""
-    sys.setswitchinterval(_SWITCH_SECONDS)
+    sys.setswitchinterval(0.001)  # the event loop must not wait long for worker threads
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_OBJECTS)
+    gc.set_threshold(50_000, 20, 50)
 
 
 class _JsonLines(logging.Formatter):

@@ -29,12 +29,12 @@ from onebit.service.tokens import check_name
 _MOST_DECIDERS = 200  # maximum number of deciders; each has a thread and a file
 _MOST_WAITING = 10_000  # maximum number of queued requests for one decider
 _MOST_BYTES_WAITING = 64 << 20  # maximum bytes of all queued requests; parsed, they take several times as much
-_MOST_BYTES_FOR_ONE = 16 << 20
-"""Maximum bytes of requests queued for one decider, so that one that replays does not block others."""
+_MOST_BYTES_FOR_ONE = 16 << 20  # and for one decider, so that one that replays does not block others
 _MOST_READERS = 4  # maximum number of concurrent reads of one decider
 _LOOK_SECONDS = 2.0  # interval at which a service checks for free deciders
 _OPENING_SECONDS = 1.0  # how long a stopping service waits for deciders that are being opened
 _MOST_TOGETHER = 500  # requests between two commits
+_SETTLE_SECONDS = 0.1  # interval at which the memory of a decider is measured that only guesses
 _GLANCE_SECONDS = 0.05  # interval at which a worker that waits for the compiler sees whether the service stops
 _REMEDY = (
     "answer open tickets, give fewer columns or classes or a learner that keeps less (diagonal=True), or start the "
@@ -48,6 +48,7 @@ _LOG = logging.getLogger("onebit.serve")
 @dataclass(slots=True, eq=False)
 class _Job:
     call: Callable[[Decider], Any]
+    claims: bool  # the memory that it takes, by itself
     answer: "asyncio.Future[Any]"
     begun: threading.Lock  # acquired once: by the thread when it starts the job, or by the request when it is cancelled
     value: Any = None
@@ -56,7 +57,7 @@ class _Job:
 
 
 class DeciderWorker:
-    """A decider with its thread; `title` is its namespace and name. With `settings` a request has just created it."""
+    """A decider with its thread; `title` is its namespace and name. With `settings` a request creates it."""
 
     def __init__(self, pool: "WorkerPool", title: str, settings: dict[str, Any] | None = None) -> None:
         self._pool, self.title, self._settings, self.is_new = pool, title, settings or {}, settings is not None
@@ -70,9 +71,8 @@ class DeciderWorker:
         self._queueing = threading.Lock()
         self._is_closed = False
         self._status: Status | None = None
-        # Daemon: the process may end during a replay without loss.
+        # Its own, and that of the compiler. Daemons: the process may end during a replay without loss.
         self.threads = [threading.Thread(target=self._run, name=f"onebit {title}", daemon=True)]
-        """Its own, and that of the compiler."""
         self.threads[0].start()
 
     @property
@@ -82,8 +82,8 @@ class DeciderWorker:
 
     # Called by requests.
 
-    async def submit(self, call: Callable[[Decider], Any], n_bytes: int) -> Any:
-        """Queue a call, and return its result once its events are on disk.
+    async def submit(self, call: Callable[[Decider], Any], n_bytes: int, claims: bool = False) -> Any:
+        """Queue a call, which may claim its memory itself, and return its result once its events are on disk.
 
         If the task is cancelled before the thread starts the call, it is dropped; otherwise its end is awaited, since
         it will be written.
@@ -98,7 +98,7 @@ class DeciderWorker:
             full = f"requests of {_MOST_BYTES_WAITING >> 20} MB are in line"
         if full:
             raise busy(full)
-        job = _Job(call, asyncio.get_running_loop().create_future(), threading.Lock())
+        job = _Job(call, claims, asyncio.get_running_loop().create_future(), threading.Lock())
         with self._queueing:
             if self._is_closed:
                 raise busy(_STOPPING)
@@ -154,33 +154,30 @@ class DeciderWorker:
     # Run by the thread.
 
     def _run(self) -> None:
-        with self._pool.budget.shared_by(self.title, beside=BASE_BYTES):
-            decider = self.decider = self._open()
+        pool, extra = self._pool, {"decider": self.title}
+        with pool.budget.shared_by(self.title, beside=BASE_BYTES):
+            try:
+                self.decider = pool.open(self.title, self._settings)
+            except Exception as error:
+                self.fault = error
+                if isinstance(error, OwnedError):
+                    _LOG.info("is open in %s", error.owner, extra=extra)
+                else:  # of a file the message is sufficient
+                    is_known = isinstance(error, (ValueError, OSError))
+                    _LOG.warning("cannot be opened: %s", error, extra=extra, exc_info=None if is_known else error)
             self.opened.set()
-            is_compiled = decider is not None and self._compile(decider)  # while requests are queued
+            is_compiled = self.decider is not None and self._compile(self.decider)  # while requests are queued
             self.ready.set()
-            if decider is not None:
-                self._work(decider, is_compiled)
-        self._pool.budget.settle(self.title, 0.0)
-
-    def _open(self) -> Decider | None:
-        extra = {"decider": self.title}
-        try:
-            decider = self._pool.open(self.title, self._settings)
-            try:  # its state may need more than was claimed at creation
-                self._pool.budget.claim(self.title, decider.n_bytes())
-            except MemoryBudgetError:
-                decider.close()
-                raise
-        except Exception as error:
-            self.fault = error
-            if isinstance(error, OwnedError):
-                _LOG.info("is open in %s", error.owner, extra=extra)
-            else:  # of a file the message is sufficient
-                is_known = isinstance(error, (ValueError, OSError))
-                _LOG.warning("cannot be opened: %s", error, extra=extra, exc_info=None if is_known else error)
-            return None
-        return decider
+            if self.decider is not None:
+                try:
+                    self._work(self.decider, is_compiled)
+                finally:
+                    try:
+                        with pool.closing:
+                            self.decider.close()
+                    except (LogError, LogWriteError) as error:
+                        _LOG.warning("cannot be closed in order: %s", error, extra=extra)
+        pool.budget.settle(self.title, 0.0)
 
     def _compile(self, decider: Decider) -> bool:
         """Compile what the first guess needs in another thread; return whether it was done before the service stops."""
@@ -205,36 +202,33 @@ class DeciderWorker:
         return not self._pool.stopping.is_set()
 
     def _work(self, decider: Decider, is_compiled: bool) -> None:
-        """Do what is queued, until the worker is stopped; then close the decider."""
-        try:
-            while jobs := self._next_jobs():
-                if is_compiled:
-                    self._do(decider, jobs)
-                else:
-                    for job in jobs:
-                        job.error = busy(_STOPPING)
-                self._deliver(jobs)
-        finally:
+        """Do what is queued, as much at once as there is, until the worker is stopped."""
+        is_last, settled = False, -math.inf
+        while not is_last:
+            jobs: list[_Job] = []
+            with suppress(queue.Empty):
+                while len(jobs) < _MOST_TOGETHER and not is_last:
+                    job = self._queue.get(block=not jobs)
+                    is_last = job is None
+                    jobs += [] if job is None else [job]
+            if not jobs:
+                continue
+            if is_compiled:
+                self._do(decider, jobs)
+                is_claimed = all(job.claims for job in jobs)
+                if not is_claimed or time.monotonic() - settled > _SETTLE_SECONDS:
+                    self._pool.budget.settle(self.title, decider.n_bytes())
+                    settled = time.monotonic()
+            else:
+                for job in jobs:
+                    job.error = busy(_STOPPING)
             try:
-                with self._pool.closing:
-                    decider.close()
-            except (LogError, LogWriteError) as error:
-                _LOG.warning("cannot be closed in order: %s", error, extra={"decider": self.title})
-
-    def _next_jobs(self) -> list[_Job]:
-        """Return all queued jobs, waiting for at least one; none when stopping."""
-        jobs: list[_Job] = []
-        with suppress(queue.Empty):
-            while len(jobs) < _MOST_TOGETHER:
-                job = self._queue.get(block=not jobs)
-                if job is None:
-                    if jobs:
-                        self._queue.put(None)
-                    break
-                jobs.append(job)
-        return jobs
+                jobs[0].answer.get_loop().call_soon_threadsafe(_hand_over, jobs)
+            except RuntimeError:  # the event loop is closed
+                _LOG.warning("%d answers came too late", len(jobs))
 
     def _do(self, decider: Decider, jobs: list[_Job]) -> None:
+        """Do jobs, and wait for the disk once."""
         try:
             with decider.batch() as batches:
                 for job in jobs:
@@ -250,25 +244,18 @@ class DeciderWorker:
             if not isinstance(error, LogWriteError):  # a bug: nothing counts as written, and the thread goes on
                 for job in jobs:
                     job.error = error
-        self._pool.budget.settle(self.title, decider.n_bytes())
 
-    def _deliver(self, jobs: list[_Job]) -> None:
-        """Set the results of jobs, in the event loop."""
 
-        def hand_over() -> None:
-            for job in jobs:
-                error = job.error or next((batch.error for batch in job.batches if batch.error is not None), None)
-                if job.answer.done():  # cancelled
-                    continue
-                if error is None:
-                    job.answer.set_result(job.value)
-                else:
-                    job.answer.set_exception(error)
-
-        try:
-            jobs[0].answer.get_loop().call_soon_threadsafe(hand_over)
-        except RuntimeError:  # the event loop is closed
-            _LOG.warning("%d answers came too late", len(jobs))
+def _hand_over(jobs: list[_Job]) -> None:
+    """Set the results of jobs, in the event loop."""
+    for job in jobs:
+        error = job.error or next((batch.error for batch in job.batches if batch.error is not None), None)
+        if job.answer.done():  # cancelled
+            continue
+        if error is None:
+            job.answer.set_result(job.value)
+        else:
+            job.answer.set_exception(error)
 
 
 class WorkerPool:
@@ -291,20 +278,19 @@ class WorkerPool:
         self.is_shared = url is not None  # with other services
         if url is not None:
             require_extra("PostgreSQL needs", "postgres")
-            from onebit.decider.postgres import Database  # psycopg, which is optional
+            from onebit.decider.postgres import Database
 
             self._database = Database(url)
         self.n_bytes = 0  # bytes of all queued requests; accessed only by the event loop
         self.budget = Budget(memory, _REMEDY)
-        self.closing = threading.Lock()
-        """Deciders are closed one at a time, since each may copy its state for a snapshot."""
+        self.closing = threading.Lock()  # held to close a decider, since each may copy its state for a snapshot
         self.stopping = threading.Event()  # set when the service stops: nothing is compiled or begun any more
         self._workers: dict[tuple[str, str], DeciderWorker] = {}
         self._creating = threading.Lock()
         self._has_looked = False
         self._asking, self._asked = asyncio.Lock(), -math.inf
         self._trouble: LogError | None = None
-        self._standby = threading.Thread(target=self._look_repeatedly, name="onebit standby")
+        self._standby: threading.Thread | None = None
 
     def stored(self) -> dict[str, str | None]:
         """Return the titles of all stored deciders, each with its owner in a database."""
@@ -313,38 +299,46 @@ class WorkerPool:
         return {f"{path.parent.name}/{path.stem}": None for path in sorted(self._folder.glob("*/*.onebit"))}
 
     def open(self, title: str, settings: dict[str, Any]) -> Decider:
-        """Open a decider."""
+        """Open a decider, if there is memory for it."""
         if self._database is not None:
-            return Decider.open(self._database.url, name=title, **settings)
-        path = self._folder / f"{title}.onebit"
-        make_folder(path.parent)
-        try:
-            return self._opener(path, **settings)
-        except BaseException:
-            with suppress(OSError):  # not empty
-                path.parent.rmdir()
+            decider = Decider.open(self._database.url, name=title, **settings)
+        else:
+            path = self._folder / f"{title}.onebit"
+            make_folder(path.parent)
+            try:
+                decider = self._opener(path, **settings)
+            except BaseException:
+                with suppress(OSError):  # not empty
+                    path.parent.rmdir()
+                raise
+        try:  # its state may need more than was claimed at creation
+            self.budget.claim(title, decider.n_bytes())
+        except MemoryBudgetError:
+            decider.close()
             raise
+        return decider
 
     def open_all(self) -> None:
         """Start opening all deciders; in a shared database, keep checking for free ones."""
-        if self.is_shared:
-            self._standby.start()
-        else:
+        if not self.is_shared:
             self.look()
+            return
 
-    def _look_repeatedly(self) -> None:
-        last, trouble = "", ""
-        while True:
-            try:
-                self.look()
-                trouble = ""
-            except Exception as error:  # any error: the standby thread must go on
-                trouble = str(error) or repr(error)
-            if trouble != last:  # log changes only
-                _LOG.warning("%s", trouble or "the database can be reached again")
-            last = trouble
-            if self.stopping.wait(_LOOK_SECONDS):
-                return
+        def look_repeatedly() -> None:
+            last, trouble = "", ""
+            while not self.stopping.is_set():
+                try:
+                    self.look()
+                    trouble = ""
+                except Exception as error:  # any error: the standby thread must go on
+                    trouble = str(error) or repr(error)
+                if trouble != last:  # log changes only
+                    _LOG.warning("%s", trouble or "the database can be reached again")
+                last = trouble
+                self.stopping.wait(_LOOK_SECONDS)
+
+        self._standby = threading.Thread(target=look_repeatedly, name="onebit standby")
+        self._standby.start()
 
     def look(self) -> None:
         """Start opening deciders that are new, or were released by another process."""
@@ -392,6 +386,10 @@ class WorkerPool:
                     raise problem_of(self._trouble)
         return self.get(namespace, name)
 
+    async def submit(self, namespace: str, name: str, *call: Any) -> Any:
+        """Queue a call of a decider, as its worker's `submit` does."""
+        return await (await self.find(namespace, name)).submit(*call)
+
     def __iter__(self) -> Iterator[tuple[str, str, DeciderWorker]]:
         for (namespace, name), worker in sorted(self._workers.items()):
             yield namespace, name, worker
@@ -409,13 +407,14 @@ class WorkerPool:
 
     def create(self, namespace: str, name: str, settings: dict[str, Any]) -> bool:
         """Create a decider and wait until it is ready; return whether it is new. An existing one must match."""
-        title, before = f"{namespace}/{name}", self._workers.get((namespace, name))
+        title, key = f"{namespace}/{name}", (namespace, name)
+        before = self._workers.get(key)
         if before is not None:
             before.opened.wait()  # without the lock: may take long
         with self._creating:
             if self.stopping.is_set():
                 raise busy(_STOPPING)
-            before = self._workers.get((namespace, name))
+            before = self._workers.get(key)
             if before is not None and before.fault is None:
                 worker, decider = before, before.open_decider()
                 classes = decider.classes  # not within try: its errors are no conflict, and name a path
@@ -424,23 +423,20 @@ class WorkerPool:
                 except LogError as error:
                     raise Problem(409, str(error), "LogError") from error
             else:
-                worker = self._create(title, settings, before is None)
-                self._workers[namespace, name] = worker
+                if before is None and len(self._workers) >= _MOST_DECIDERS:
+                    raise Problem(409, f"the service has {_MOST_DECIDERS} deciders, and takes no more", "LogError")
+                # Before a file is created; the width of rows is known only after the first record.
+                given = settings["classes"]
+                n_classes = given if isinstance(given, int) else len(given)
+                self.budget.claim(title, BASE_BYTES + CLASS_BYTES * n_classes)
+                worker = DeciderWorker(self, title, settings)
+                worker.opened.wait()
+                if worker.fault is not None:
+                    worker.threads[0].join()
+                    raise worker.fault
+                self._workers[key] = worker
         worker.ready.wait()  # without the lock: may take a minute
         return before is None
-
-    def _create(self, title: str, settings: dict[str, Any], is_new: bool) -> DeciderWorker:
-        if is_new and len(self._workers) >= _MOST_DECIDERS:
-            raise Problem(409, f"the service has {_MOST_DECIDERS} deciders, and takes no more", "LogError")
-        # Before a file is created; the width of rows is known only after the first record.
-        n_classes = settings["classes"] if isinstance(settings["classes"], int) else len(settings["classes"])
-        self.budget.claim(title, BASE_BYTES + CLASS_BYTES * n_classes)
-        worker = DeciderWorker(self, title, settings)
-        worker.opened.wait()
-        if worker.fault is not None:
-            worker.threads[0].join()
-            raise worker.fault
-        return worker
 
     @property
     def has_left_threads(self) -> bool:
@@ -450,7 +446,7 @@ class WorkerPool:
     def close(self) -> None:
         """Finish all queued requests and close all deciders."""
         self.stopping.set()
-        if self._standby.is_alive():
+        if self._standby is not None:
             self._standby.join()
         with self._creating:  # no more workers are added
             workers = list(self._workers.values())

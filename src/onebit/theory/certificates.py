@@ -252,13 +252,6 @@ def _quadratic_form(vectors: Floats, gram: Floats) -> float:
 
 def conflicting_pair(X: Floats, codes: Integers) -> tuple[int, int] | None:
     """Return two equal rows with different labels, or None if there are none."""
-    # Adding 0 turns −0 into 0, so that equal rows have equal bits. Few rows share a number that is made of them.
-    words = np.ascontiguousarray(X + 0.0).view(np.uint64)
-    keys = words @ np.arange(1, 2 * X.shape[1], 2, dtype=np.uint64)
-    _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    first: dict[bytes, int] = {}
-    for t in np.flatnonzero(counts[places] > 1).tolist():
-        other = first.setdefault(words[t].tobytes(), t)
-        if codes[other] != codes[t]:
-            return other, t
-    return None
+    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    differing = np.flatnonzero(codes != codes[first[group]])
+    return (int(first[group[differing[0]]]), int(differing[0])) if len(differing) else None

@@ -159,18 +159,3 @@ class FeatureMap:
                 f"use a feature map of degree {polynomial.degree} or more"
             )
         return polynomial.coefficients
-
-
-def squared_vector_norm_bound(polynomial: MultivariatePolynomial) -> Fraction:
-    """Return Lemma 9's bound on ‖c‖² for the rational kernel: 2^(deg p)·‖p‖², exactly."""
-    # the lemma's proof: a_|α| ≥ 2^(−deg p), and multinomial(α) ≥ 1.
-    return Fraction(2) ** polynomial.degree * polynomial.squared_norm
-
-
-def rational_tail(degree: int, product: Number) -> Fraction:
-    """Return Σ_{j>n}(z/2)ʲ = (z/2)ⁿ⁺¹/(1−z/2), what the rational kernel lacks when cut off after degree n; exactly."""
-    last = check_integer("degree", degree, low=0)
-    (z,) = check_point("product", [product])
-    if abs(z) > 1:
-        raise ValueError(f"product must lie within [-1, 1], as inner products on the unit ball do; got {product!r}")
-    return (z / 2) ** (last + 1) / (1 - z / 2)

@@ -39,7 +39,7 @@ _LINES = [
 ]
 
 
-def figure_2_halfspaces() -> Halfspaces:
+def _figure_2_halfspaces() -> Halfspaces:
     """Return the two halfspaces of the paper's Figure 2: borders at 120° and 240°, margin √3/10."""
     # sin 60°, which turns the paper's borders at 120° and 240° into normals of length 1.
     height = math.sqrt(3.0) / 2.0
@@ -53,7 +53,7 @@ def draw_regions(polynomials: Sequence[HalfspacePolynomial] | None = None, *, re
     """
     check_integer("resolution", resolution, low=2)
     if polynomials is None:
-        polynomials = [ChebyshevConstruction(figure_2_halfspaces()), RationalConstruction(figure_2_halfspaces())]
+        polynomials = [ChebyshevConstruction(_figure_2_halfspaces()), RationalConstruction(_figure_2_halfspaces())]
     if not polynomials:
         raise ValueError(f"polynomials must hold at least one construction; got {polynomials!r}")
     for i, p in enumerate(polynomials):

@@ -1,8 +1,4 @@
-"""Polynomials of several variables with exact coefficients, and Lemmas 12 to 14 on their norms.
-
-The norm of a polynomial is the Euclidean norm of its coefficients. The bounds are returned as fractions, so that a
-comparison with `MultivariatePolynomial.squared_norm` involves no rounding. See docs/theory/polynomials.md.
-"""
+"""Polynomials of several variables with exact coefficients. Their norm is the Euclidean norm of the coefficients."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +10,7 @@ import numpy as np
 
 from onebit.bounds.claims import log2
 from onebit.inputs import Floats, check_integer
-from onebit.theory.exact import Number, check_dense_rows, check_fraction, check_point, dot, to_float, whole_multiple
+from onebit.theory.exact import Number, check_dense_rows, check_fraction, check_point, to_float, whole_multiple
 
 Exponents = tuple[int, ...]
 
@@ -212,40 +208,3 @@ def _term(value: Fraction, alpha: Exponents) -> str:
     if not letters:
         return str(value)
     return ("-" if value == -1 else "" if value == 1 else f"{value} ") + letters
-
-
-def squared_sum_bound(numbers: Sequence[Number]) -> Fraction:
-    """Return Lemma 12's bound on (b₁+⋯+bₙ)²: n·Σbᵢ², exactly."""
-    values = check_point("numbers", numbers)
-    return len(values) * dot(values, values)
-
-
-def binomial_bound(n: int, k: int) -> int:
-    """Return Lemma 13's bound on the binomial coefficient (n choose k), for n ≥ k ≥ 0: (n−k+1)ᵏ."""
-    chosen = check_integer("k", k, low=0)
-    return int((check_integer("n", n, low=chosen) - chosen + 1) ** chosen)
-
-
-def squared_norm_bound_of_product(factors: Sequence[MultivariatePolynomial]) -> Fraction:
-    """Return Lemma 14(1)'s bound on the squared norm of a product: n^(Σ deg pⱼ)·∏‖pⱼ‖²."""
-    _check_some("factors", factors)
-    degrees = sum(factor.degree for factor in factors)
-    return math.prod((factor.squared_norm for factor in factors), start=Fraction(len(factors) ** degrees))
-
-
-def squared_norm_bound_of_power(base: MultivariatePolynomial, n: int) -> Fraction:
-    """Return Lemma 14(2)'s bound on the squared norm of baseⁿ: n^(n·deg)·‖base‖²ⁿ."""
-    count = check_integer("n", n, low=1)
-    return Fraction(count ** (count * base.degree)) * base.squared_norm**count
-
-
-def squared_norm_bound_of_sum(terms: Sequence[MultivariatePolynomial]) -> Fraction:
-    """Return Lemma 14(3)'s bound on the squared norm of a sum: n·Σ‖pⱼ‖²."""
-    _check_some("terms", terms)
-    # (Σ‖pⱼ‖)² ≤ n·Σ‖pⱼ‖², by Cauchy and Schwarz; the squares are fractions, the norms are not.
-    return len(terms) * sum((term.squared_norm for term in terms), Fraction(0))
-
-
-def _check_some(name: str, polynomials: Sequence[MultivariatePolynomial]) -> None:
-    if not polynomials:
-        raise ValueError(f"{name} must hold at least one polynomial; got {polynomials!r}")

@@ -175,11 +175,6 @@ def chebyshev(n: int, z: Number) -> Fraction:
     return Fraction(_chebyshev_of(check_integer("n", n, low=0), check_fraction("z", z)))
 
 
-def chebyshev_log2_norm_bound(n: int) -> float:
-    """Return log₂ of Proposition 15(7)'s bound on ‖Tₙ‖: (1+√2)ⁿ."""
-    return check_integer("n", n, low=0) * math.log2(1.0 + math.sqrt(2.0))
-
-
 class ChebyshevConstruction(HalfspacePolynomial):
     """Theorem 7's polynomial: p(x) = m + ½ − Σᵢ Tₛ(1 − ⟨vᵢ,x⟩)ʳ.
 

@@ -243,7 +243,7 @@ def solve(problem: WeakLabeling, max_nodes: int | None = None) -> Answer:
             raise RuntimeError(f"no answer after max_nodes={max_nodes} nodes; raise max_nodes or shrink the problem")
         choices = stack.pop()
         n_nodes += 1
-        weights = agreeing_weights(problem, choices)
+        weights = _agreeing_weights(problem, choices)
         # A leaf: these choices contradict each other, whatever is chosen besides.
         if weights is None:
             continue
@@ -259,16 +259,11 @@ def solve(problem: WeakLabeling, max_nodes: int | None = None) -> Answer:
     return Answer(None, n_nodes)
 
 
-def agreeing_weights(problem: WeakLabeling, choices: _Choices) -> Weights | None:
+def _agreeing_weights(problem: WeakLabeling, choices: _Choices) -> Weights | None:
     """Return weights that agree with every fact "x is i" and let each chosen label win at its fact, or None.
 
     A choice is the index of a fact "x is not i", and the label that beats i there.
     """
-    for index, winner in choices:
-        check_integer("choices: the index of a fact", index, low=0, high=len(problem.facts) - 1)
-        check_integer("choices: a winner", winner, low=0, high=problem.n_classes - 1)
-        if problem.facts[index].holds or problem.facts[index].label == winner:
-            raise ValueError(f"choices cannot let label {winner} win, given that {problem.facts[index]}")
     facts, K, d = problem.facts, problem.n_classes, problem.n_features
     sure = [(index, fact.label) for index, fact in enumerate(facts) if fact.holds]
     beats = [(index, own, other) for index, own in sure for other in range(K) if other != own]
@@ -277,7 +272,7 @@ def agreeing_weights(problem: WeakLabeling, choices: _Choices) -> Weights | None
     for row, (index, winner, loser) in zip(rows, beats, strict=True):
         row[winner], row[loser] = problem.whole_features[index], -problem.whole_features[index]
     # the last class's weights are 0, so its columns drop out.
-    flat = positive_solution(rows[:, :-1].reshape(len(beats), (K - 1) * d))
+    flat = _positive_solution(rows[:, :-1].reshape(len(beats), (K - 1) * d))
     if flat is None:
         return None
     flat += (Fraction(0),) * d
@@ -291,12 +286,11 @@ def _first_broken(problem: WeakLabeling, weights: Weights) -> int | None:
     return next((i for i, fact in enumerate(problem.facts) if not fact.allows(scores[i])), None)
 
 
-def positive_solution(rows: Objects) -> Point | None:
+def _positive_solution(rows: Objects) -> Point | None:
     """Return w with ⟨row, w⟩ > 0 for every row of whole numbers, or None if there is none; exact.
 
     By Gordan's theorem there is such a w, or a y ≥ 0, y ≠ 0 with Σ yᵢ·rowᵢ = 0. A linear program proposes w, or y as
     its multipliers; both are checked exactly.
-
     """
     if not len(rows):
         return tuple(Fraction(0) for _ in range(rows.shape[1]))
@@ -314,7 +308,7 @@ def positive_solution(rows: Objects) -> Point | None:
                 return weights
     elif multipliers.any() and vanishing_weights(rows[multipliers > _ROUNDING * multipliers.max()]) is not None:
         return None
-    return solve_by_simplex([[Fraction(entry) for entry in row] for row in rows])
+    return _solve_by_simplex([[Fraction(entry) for entry in row] for row in rows])
 
 
 def _linear_program(rows: Floats) -> tuple[Floats, float, Floats]:
@@ -332,7 +326,7 @@ def _linear_program(rows: Floats) -> tuple[Floats, float, Floats]:
     return result.x[:-1], float(result.x[-1]), -result.ineqlin.marginals
 
 
-def solve_by_simplex(rows: Sequence[Sequence[Fraction]]) -> Point | None:
+def _solve_by_simplex(rows: Sequence[Sequence[Fraction]]) -> Point | None:
     """Return w with ⟨row, w⟩ > 0 for every row, or None, by the simplex method on fractions alone.
 
     It looks for y ≥ 0 with Σ yᵢ·rowᵢ = 0 and Σ yᵢ = 1, starting from artificial variables whose sum it brings down. If

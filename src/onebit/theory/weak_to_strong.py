@@ -217,10 +217,10 @@ def measure_looseness(sizes: Sequence[int] = SIZES, seed: int = 0) -> list[Loose
     counts = [check_integer("sizes", size, low=1) for size in sizes]
     # One draw for all sizes: a smaller set is the beginning of a larger one, so its margins are no smaller.
     X_all, y_all = paper_weak(rounds=max(counts, default=1), seed=seed)
-    return [measure_one("wedges", *wedges()), *(measure_one("paper_weak", X_all[:n], y_all[:n]) for n in counts)]
+    return [_measure_one("wedges", *wedges()), *(_measure_one("paper_weak", X_all[:n], y_all[:n]) for n in counts)]
 
 
-def measure_one(data: str, X: Floats, y: Integers) -> Looseness:
+def _measure_one(data: str, X: Floats, y: Integers) -> Looseness:
     """Return the row of one data set, which must be weakly separable and lie in the unit ball."""
     before, after = largest_margins(X, y), largest_margins(X, y, Rational())
     K = len(before.classes)

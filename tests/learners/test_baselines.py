@@ -1,10 +1,19 @@
-"""The majority baseline against counting."""
+import math
 
 import numpy as np
 
 import onebit
-from onebit.checks.problems import guesses_of
+from onebit.checks.problems import guesses_of, noisy_problem
 from onebit.engine.randomness import Draw, uniform
+
+
+def test_uniform_guess_is_wrong_as_often_as_it_should() -> None:
+    problem = noisy_problem(20_000, n_classes=5)
+    trace = onebit.play(onebit.UniformGuess(), problem.X, problem.y, seed=3)
+    expected, deviation = 20_000 * 4 / 5, math.sqrt(20_000 * 4 / 25)
+    assert abs(trace.mistakes - expected) <= 4 * deviation
+    assert trace.updates == 0
+    assert trace.uniform_guesses == 20_000
 
 
 def test_majority_against_counting() -> None:

@@ -1,5 +1,3 @@
-"""Gaptron against a plain program, and the steps of its proof."""
-
 import copy
 import math
 from typing import Any
@@ -73,3 +71,72 @@ def test_the_gap_pays_for_the_variance(K: int) -> None:
                 assert rate / 2 * square / chance <= spare + 1e-12
                 without = chance_of_a_mistake(gap, label == greedy, K)
                 assert chance_of_a_mistake(share, label == greedy, K) <= without + g
+
+
+@pytest.mark.parametrize("horizon", [None, 2000])
+def test_adaptive_surrogate_against_a_plain_program(horizon: int | None) -> None:
+    problem, B, seed = noisy_problem(500), 1.2, 9
+    X, K = 2.0 * problem.X, problem.n_classes
+    W, guesses, squares, edge = np.zeros((K, X.shape[1])), [], 0.0, 0
+    for t, (x, label) in enumerate(zip(X, problem.y, strict=True)):
+        soft, greedy = softmax(W @ x), int(np.argmax(W @ x))
+        q, m = min(1.0, 2 * B * math.sqrt(K / (horizon or t + 1))), min(1.0, 2.0 * (1.0 - soft.max()))
+        ways: list[tuple[float, Any]] = [(q, np.full(K, 1.0 / K)), (m, soft), (1.0, np.eye(K)[greedy])]
+        guess = drawn(ways, uniform(Draw(seed, t)))
+        if guess == label:
+            chance = q / K + (1 - q) * (m * soft[guess] + (1 - m) * (guess == greedy))
+            G = np.outer(soft - np.eye(K)[label], x) / chance
+            squares += (G**2).sum()
+            W -= 2 * B / math.sqrt(2 * squares) * G
+            if (length := np.linalg.norm(W)) > B:
+                W *= B / length
+                edge += 1
+        guesses.append(guess)
+    learner = onebit.AdaptiveSurrogate(B, horizon)
+    assert guesses_of(learner, X, problem.y, seed=seed).tolist() == guesses
+    np.testing.assert_allclose(learner.weights_, W, rtol=1e-9)
+    assert 0 < edge < 300
+
+
+def test_a_decoded_label_is_seldom_wrong() -> None:
+    """The chance of a mistake is at most the natural logistic loss: what AdaptiveSurrogate's guarantee rests on."""
+    rng = np.random.default_rng(1)
+    for scores in rng.normal(size=(500, 5)) * rng.choice([0.1, 1.0, 4.0, 20.0], size=(500, 1)):
+        soft = softmax(scores)
+        m = min(1.0, 2.0 * (1.0 - soft.max()))
+        right = m * soft + (1.0 - m) * (np.arange(5) == np.argmax(scores))
+        assert np.all(1.0 - right <= -np.log(soft) + 1e-12)
+
+
+def test_full_information_logistic_against_a_plain_program() -> None:
+    problem, B = noisy_problem(400), 1.2
+    X, K = 2.0 * problem.X, problem.n_classes
+    W, guesses, squares, edge = np.zeros((K, X.shape[1])), [], 0.0, 0
+    for x, label in zip(X, problem.y, strict=True):
+        guesses.append(int(np.argmax(W @ x)))
+        G = np.outer(softmax(W @ x) - np.eye(K)[label], x)
+        squares += (G**2).sum()
+        W -= 2 * B / math.sqrt(2 * squares) * G
+        if (length := np.linalg.norm(W)) > B:
+            W *= B / length
+            edge += 1
+    learner = onebit.FullInformationLogistic(B)
+    assert guesses_of(learner, X, problem.y).tolist() == guesses
+    np.testing.assert_allclose(learner.weights_, W, rtol=1e-9)
+    assert 0 < edge < 400
+
+
+def test_full_information_logistic_keeps_its_promise() -> None:
+    """Losses on the way are within a√L of those of any weights in the ball, here of the best ones in hindsight."""
+    problem, B = noisy_problem(400), 2.0
+    learner, losses = onebit.FullInformationLogistic(B, classes=problem.n_classes), []
+    for x, label in zip(problem.X, problem.y, strict=True):
+        guess = learner.guess(x)
+        losses.append(-math.log2(softmax(guess.scores)[label]))
+        assert losses[-1] >= 1.0 or guess.label == label
+        learner.tell(guess, guess.label == label, label=label)
+    scores = problem.X @ learner.weights_.T
+    fixed = (np.log2(np.exp(scores).sum(axis=1)) - scores[np.arange(400), problem.y] / LN2).sum()
+    a = 4 * B * np.linalg.norm(problem.X, axis=1).max() / math.sqrt(LN2)
+    assert sum(losses) <= fixed + a * math.sqrt(sum(losses))
+    assert learner.n_mistakes_ <= fixed + a * math.sqrt(fixed) + a * a

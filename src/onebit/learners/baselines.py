@@ -1,20 +1,59 @@
-"""The label that was right most often, whatever the features: what a learner must beat to have learned from them."""
+"""What any learner must beat: guessing at random, and the label that was right most often, whatever the features."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from onebit.engine.jit import jit_inline
 from onebit.engine.loop import READY, UNSCORED, Algorithm
-from onebit.engine.randomness import Draw
 from onebit.engine.state import Scratch, State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, check_number
 from onebit.learners.base import Learner
-from onebit.learners.exploring import mostly_highest, write_chances
+from onebit.learners.exploring import choose_mostly_highest, mostly_highest, write_chances, write_propensities
 from onebit.learners.run import LearnedArray
+from onebit.spaces import Rule, space_for
+
+
+@dataclass(eq=False, repr=False)
+class UniformGuess(Learner):
+    """Guesses every label with the same probability and never learns.
+
+    Notes
+    -----
+    Guarantee: T(K−1)/K expected mistakes in T rounds, whatever the stream, if the right label is one of the K that are
+    allowed.
+
+    Examples
+    --------
+    >>> UniformGuess(classes=4).probabilities([0.0])
+    array([0.25, 0.25, 0.25, 0.25])
+
+    References
+    ----------
+    Beygelzimer et al. (2019). ICML. Step 6 of Algorithm 1, on its own.
+    """
+
+    _poor_score: ClassVar[bool] = True
+
+    def _new_state(self) -> State:
+        # It has a state nevertheless, so that features are checked as in other learners.
+        return space_for(None, UNIFORM, (1.0,), self.n_features_in_, len(self.classes_))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the same probability for every class: the baseline of a log loss."""
+        scores = self.score_classes(X)
+        return np.full(scores.shape, 1.0 / scores.shape[1])
+
+
+@jit_inline
+def _learn_nothing(_answer: Answer, _scratch: Scratch, _settings: Any) -> bool:
+    return False
+
+
+UNIFORM = Rule(f"{__name__}:UNIFORM", mostly_highest, write_chances, _learn_nothing, _learn_nothing)
 
 
 @dataclass(eq=False, repr=False)
@@ -114,20 +153,10 @@ def _score(state: _Counts, X: Floats, t: int, scratch: Scratch, _settings: _Sett
 
 
 @jit_inline
-def _choose(scratch: Scratch, draw: Draw, settings: _Settings) -> tuple[int, bool]:
-    return mostly_highest(scratch.scores, draw, settings)
-
-
-@jit_inline
-def _probabilities(scratch: Scratch, settings: _Settings) -> None:
-    write_chances(scratch.scores, settings, scratch.propensities)
-
-
-@jit_inline
 def _update(state: _Counts, _X: Floats, _t: int, _scratch: Scratch, answer: Answer, _settings: _Settings) -> bool:
     state.counts[0, answer.label] += 1.0
     state.counts[1, answer.label] += answer.correct
     return True
 
 
-_ALGORITHM = Algorithm(_score, _choose, _probabilities, _update)
+_ALGORITHM = Algorithm(_score, choose_mostly_highest, write_propensities, _update)
