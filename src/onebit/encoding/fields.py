@@ -75,12 +75,10 @@ class _Reader:
         self._check_room(len(mapping))
         for key, value in mapping.items():
             name = prefix + (key if type(key) is str else _name_of(key))
-            if type(value) not in _PLAIN:
-                self._read_other(name, value, depth)
-            elif name in self.found:
-                raise _clash(name)
+            if type(value) in _PLAIN:
+                self._add(name, value)
             else:
-                self.found[name] = value
+                self._read_other(name, value, depth)
 
     def read_list(self, prefix: str, items: list[Any]) -> None:
         self._check_room(len(items))
