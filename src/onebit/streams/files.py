@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,7 +132,7 @@ def read_untrusted(path: Path, reading: Reading, seconds: int) -> DataSet:
     _check_polars(path)
     reading = reading.checked()
     with _reading_errors(path, reading):
-        data: DataSet = read_in_child(path, memory(), seconds, reading._asdict())
+        data: DataSet = read_in_child(path, memory(), seconds, partial(read_table, **reading._asdict()))
         return data
 
 
