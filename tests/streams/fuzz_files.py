@@ -23,7 +23,7 @@ import polars as pl
 
 from onebit.streams import read_table
 from onebit.streams.data_set import DataSet
-from onebit.streams.table import _read_quickly, as_utf8, find_delimiter, read_cells
+from onebit.streams.text import _read_quickly, as_utf8, find_delimiter, read_cells
 
 MEMORY, SECONDS = 6 << 30, 150
 RARELY = 4  # every fourth time: a Parquet file takes a process of its own

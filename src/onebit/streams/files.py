@@ -87,7 +87,7 @@ def read_table(path: str | Path, label: str | int | None = None, **options: Any)
     kind = _kind_of(path)
     if kind in TABLES:
         with open_table(path, reading) as table:
-            from onebit.streams.columns import read_columns  # needs Polars
+            from onebit.streams.table import read_columns  # needs Polars
 
             found = read_columns(table, reading)
             encoder, X = Encoder.of_table(found.features)
@@ -114,7 +114,8 @@ def open_table(path: Path, reading: Reading) -> Iterator["Table"]:
     _check_polars(path)
     from polars.exceptions import PanicException, PolarsError
 
-    from onebit.streams.table import read_arff, read_text, table_of_frame
+    from onebit.streams.table import table_of_frame
+    from onebit.streams.text import read_arff, read_text
 
     with _reading_errors(path, reading):
         try:
