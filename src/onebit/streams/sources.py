@@ -246,7 +246,8 @@ def load(source: Source) -> DataSet:
     elif plain in BUNDLED:
         data = bundled(plain)
     else:
-        data = make_data_set(source.name, *_exported([])[plain](), source.name)
+        X, y = _exported([])[plain]()
+        data = make_data_set(source.name, X, y, source.name)
     X, y = source._thinned(data.X, data.y, data.n_classes, seed=0)
     if len(set(y.tolist())) < 2:
         raise ValueError(f"{source.name}: rows of only one class are left; thin it out less")

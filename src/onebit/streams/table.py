@@ -34,21 +34,13 @@ _DATE = re.compile(
 )
 # What most cells of a column may look like without being readable, and the remedy.
 _REFUSED = {
-    re.compile(pattern): what
-    for pattern, what in (
-        (
-            r"[+-]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]+)?$",
-            "a number with thousands separators; write it without them",
-        ),
-        (
-            r"(?:[+-]?[$€£¥] ?[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]* ?[%‰$€£¥])$",
-            "a number with a sign of money or percent; write it without",
-        ),
-        (
-            r"(?:[0-9]{1,2}([./-])[0-9]{1,2}([./-])(?:[0-9]{4}|[0-9]{2})|[0-9]{4}[./][0-9]{1,2}[./][0-9]{1,2})\b",
-            "a date whose order of day and month is not known; write it as 2024-12-31",
-        ),
-    )
+    r"[+-]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]+)?$": "a number with thousands separators; write it without them",
+    r"(?:[+-]?[$€£¥] ?[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]* ?[%‰$€£¥])$": (
+        "a number with a sign of money or percent; write it without"
+    ),
+    r"(?:[0-9]{1,2}([./-])[0-9]{1,2}([./-])(?:[0-9]{4}|[0-9]{2})|[0-9]{4}[./][0-9]{1,2}[./][0-9]{1,2})\b": (
+        "a date whose order of day and month is not known; write it as 2024-12-31"
+    ),
 }
 _FEW_ROWS = 20  # in fewer rows, a column that counts rows or never repeats may be coincidence
 _MOST_WORDS = 100  # a column with more different words than this is a name, a code or free text
@@ -61,7 +53,7 @@ class Table(NamedTuple):
     """Columns by position; text is not yet interpreted."""
 
     path: Path
-    frame: pl.DataFrame
+    frame: pl.DataFrame  # with columns "0", "1", …: Polars takes some names for patterns
     names: list[str]
     description: str  # how the file was read, for the summary
     place: Callable[[int], str]  # where a row is, for error messages
@@ -69,6 +61,14 @@ class Table(NamedTuple):
     def at(self, row: int, j: int) -> str:
         """Return where a cell is, for an error."""
         return f"{self.path}, {self.place(row)}, column {self.names[j]!r}"
+
+    def column(self, j: int, sign: str = ":") -> str:
+        """Return which column an error is about."""
+        return f"{self.path}{sign} column {self.names[j]!r}"
+
+    def leave_out(self, j: int) -> str:
+        """Return the remedy for a column that cannot be read."""
+        return f"leave it out with {option('drop', [self.names[j]])}"
 
     def position(self, wanted: str | int) -> int:
         """Return the position of a column that was named, or raise a ValueError."""
@@ -137,12 +137,11 @@ class _Numbers(NamedTuple):
 
 def read_columns(table: Table, reading: Reading) -> TableColumns:
     """Understand the columns of a table: features as numbers or words, and the labels."""
-    target, why = _label_column(table, reading)
-    chosen = _feature_columns(table, reading, target)
+    target, why, chosen = _label_and_features(table, reading)
     types = table.frame.dtypes
     for j in (*chosen, target):
         if not (types[j].is_numeric() or isinstance(types[j], _TYPED)):
-            raise ValueError(f"{table.path}: column {table.names[j]!r} holds {types[j]}; {_leave_out(table, j)}")
+            raise ValueError(f"{table.column(j)} holds {types[j]}; {table.leave_out(j)}")
     table, n_missing = _find_missing(table, [*chosen, target], target, reading)
     labels = _labels(table, target)
     numbers = _numbers_in_text(table, [j for j in chosen if types[j] == pl.String], reading)
@@ -165,49 +164,40 @@ def read_columns(table: Table, reading: Reading) -> TableColumns:
         "dropped": _shorten([table.names[j] for j in unused]) or "nothing",
         "missing": f"{_listed(missing)}; {filled}" if missing else "nothing",
     }
-    return TableColumns(features, labels, f"{table.path}, column {table.names[target]!r}", about)
+    return TableColumns(features, labels, table.column(target, ","), about)
 
 
 def _listed(texts: list[str], most: int = 8) -> str:
     return ", ".join(texts[:most]) + (f", … and {len(texts) - most} more" if len(texts) > most else "")
 
 
-def _leave_out(table: Table, j: int) -> str:
-    return f"leave it out with {option('drop', [table.names[j]])}"
-
-
-# Which columns.
-
-
-def _label_column(table: Table, reading: Reading) -> tuple[int, str]:
-    """Return the position of the label, and why it is this one."""
-    if reading.label is not None:
-        return table.position(reading.label), "as asked for"
+def _label_and_features(table: Table, reading: Reading) -> tuple[int, str, list[int]]:
+    """Return the position of the label, why it is this one, and the positions of the features."""
+    names = table.names
     dropped = set(table.positions(reading.drop))
-    left = [j for j in range(len(table.names)) if j not in dropped]
-    if not left:
-        raise ValueError(f"{table.path}: no column is left; drop fewer of {_shorten(table.names)}")
-    for j in left:
-        if table.names[j].lower() in LABEL_NAMES:
-            return j, "by its name; --label chooses another"
-    return left[-1], "the last column; --label chooses another"
-
-
-def _feature_columns(table: Table, reading: Reading, target: int) -> list[int]:
-    if len(table.names) == 1:
+    left = [j for j in range(len(names)) if j not in dropped]
+    by_name = [j for j in left if names[j].lower() in LABEL_NAMES]
+    if reading.label is not None:
+        target, why = table.position(reading.label), "as asked for"
+    elif not left:
+        raise ValueError(f"{table.path}: no column is left; drop fewer of {_shorten(names)}")
+    else:
+        target = by_name[0] if by_name else left[-1]
+        why = f"{'by its name' if by_name else 'the last column'}; --label chooses another"
+    if len(names) == 1:
         raise ValueError(
-            f"{table.path}: found only one column, {table.names[0]!r}; a label needs features beside it. "
+            f"{table.path}: found only one column, {names[0]!r}; a label needs features beside it. "
             "If there are more, say what stands between them with delimiter (--delimiter)"
         )
-    dropped, wanted = set(table.positions(reading.drop)), table.positions(reading.columns)
+    wanted = table.positions(reading.columns)
     for j in dropped & {target, *wanted}:
         role = "the label" if j == target else "one of columns (--columns)"
-        raise ValueError(f"{table.path}: column {table.names[j]!r} is dropped and {role}; take it out of one")
-    features = sorted(set(wanted or range(len(table.names))) - dropped - {target})
+        raise ValueError(f"{table.column(j)} is dropped and {role}; take it out of one")
+    features = sorted(set(wanted or left) - {target})
     if not features:
         remedy = "name others in columns (--columns)" if wanted else "drop fewer"
-        raise ValueError(f"{table.path}: no column is left beside the label {table.names[target]!r}; {remedy}")
-    return features
+        raise ValueError(f"{table.path}: no column is left beside the label {names[target]!r}; {remedy}")
+    return target, why, features
 
 
 def _find_missing(table: Table, used: list[int], target: int, reading: Reading) -> tuple[Table, dict[int, int]]:
@@ -220,8 +210,8 @@ def _find_missing(table: Table, used: list[int], target: int, reading: Reading) 
     counts = frame.select([f"{j}" for j in used]).null_count().row(0)
     n_missing = {j: count for j, count in zip(used, counts, strict=True) if count}
     for j in (j for j, count in n_missing.items() if count == frame.height):
-        remedy = "name another label column with label (--label)" if j == target else _leave_out(table, j)
-        raise ValueError(f"{table.path}: column {table.names[j]!r} has no value at all; {remedy}")
+        remedy = "name another label column with label (--label)" if j == target else table.leave_out(j)
+        raise ValueError(f"{table.column(j)} has no value at all; {remedy}")
     refused = n_missing if reading.missing == "refuse" else [j for j in n_missing if j == target]
     if refused:
         first = frame.select(pl.col([f"{j}" for j in refused]).is_null().arg_max()).row(0)
@@ -302,19 +292,19 @@ def _feature(table: Table, j: int, numbers: _Numbers, reading: Reading) -> tuple
     if column.dtype == pl.String and j not in numbers.codes:
         _check_readable(table, j, counts, n_given, numbers.others[j], reading)
         if all(map(_DATE.match, counts)):
-            moments = {cell: moment_of(cell) for cell in counts}
-            for cell in (cell for cell, moment in moments.items() if moment is None):
-                raise ValueError(f"{table.at(cells.index(cell), j)}: is {cell!r}, which is no date")
-            days_of = {cell: date_numbers(moment)[0] for cell, moment in moments.items() if moment is not None}
-            days = np.array([days_of.get(cell, np.nan) for cell in cells])
+            days_of = {None: np.nan}
+            for cell in counts:
+                moment = moment_of(cell)
+                if moment is None:
+                    raise ValueError(f"{table.at(cells.index(cell), j)}: is {cell!r}, which is no date")
+                days_of[cell] = date_numbers(moment)[0]
+            days = np.array([days_of[cell] for cell in cells])
             return "dates, in days since 1970", "", TableColumn(name, "days", days)
-    if len(counts) > (reading.max_words or _MOST_WORDS) or (
-        reading.max_words is None and len(counts) == len(cells) >= _FEW_ROWS
-    ):
+    is_identifier = reading.max_words is None and len(counts) == len(cells) >= _FEW_ROWS
+    if is_identifier or len(counts) > (reading.max_words or _MOST_WORDS):
         raise ValueError(
-            f"{table.path}: column {name!r} has {len(counts)} different words in {len(cells)} rows. A name, a code "
-            f"or free text is no feature: {_leave_out(table, j)}, or allow one column per word with "
-            f"{option('max_words', len(counts))}"
+            f"{table.column(j)} has {len(counts)} different words in {len(cells)} rows. A name, a code or free text is "
+            f"no feature: {table.leave_out(j)}, or allow one column per word with {option('max_words', len(counts))}"
         )
     words = sorted(counts)
     positions = {word: at for at, word in enumerate([*words, None])}
@@ -325,23 +315,20 @@ def _feature(table: Table, j: int, numbers: _Numbers, reading: Reading) -> tuple
 
 def _check_readable(table: Table, j: int, counts: Counter[str], n_given: int, n_numbers: int, reading: Reading) -> None:
     """Raise for a column of text that looks like numbers or dates and cannot be read so."""
+    other = "." if reading.decimal == "," else ","
     if 2 * n_numbers > n_given:  # a typing error, which one column per number would hide
-        other = "." if reading.decimal == "," else ","
         where, cell = _first(table, j, re.compile(f"(?!(?:{NUMBER.pattern})$)|.*[{other}]"))
         is_name = table.names[j] == f"column {j}" and cell == table.frame.to_series(j)[0]
         hint = "; if these are the names of columns, some of them come again below: take those rows out"
         raise ValueError(f"{where}: is {cell!r} where most rows have a number{hint if is_name else ''}")
-    for pattern, what in _REFUSED.items():
+    for pattern, what in ((re.compile(pattern), what) for pattern, what in _REFUSED.items()):
         if 2 * sum(count for cell, count in counts.items() if pattern.match(cell)) > n_given:
             where, cell = _first(table, j, pattern)
-            raise ValueError(f"{where}: is {cell!r}, {what}, or {_leave_out(table, j)}")
+            raise ValueError(f"{where}: is {cell!r}, {what}, or {table.leave_out(j)}")
     if reading.decimal is not None and all(map(NUMBER.fullmatch, counts)):
-        other = "." if reading.decimal == "," else ","
         where, cell = _first(table, j, re.compile(f".*[{other}]"))
-        raise ValueError(
-            f"{where}: is {cell!r}, but decimal is {reading.decimal!r}; say {option('decimal', other)}, "
-            "or leave it away"
-        )
+        remedy = f"say {option('decimal', other)}, or leave it away"
+        raise ValueError(f"{where}: is {cell!r}, but decimal is {reading.decimal!r}; {remedy}")
 
 
 def _finite(table: Table, j: int, column: pl.Series) -> Floats:
@@ -358,8 +345,7 @@ def _check_counter(table: Table, j: int, values: Floats) -> None:
     """Raise if a column counts the rows, from 0 or 1."""
     if len(values) >= _FEW_ROWS and values[0] in (0.0, 1.0) and bool((np.diff(values) == 1.0).all()):
         raise ValueError(
-            f"{table.path}: column {table.names[j]!r} counts the rows ({values[0]:g}, {values[1]:g}, …), which says "
-            "nothing about a label. "
+            f"{table.column(j)} counts the rows ({values[0]:g}, {values[1]:g}, …), which says nothing about a label. "
             f"Leave it out with {option('drop', [table.names[j]])}, or keep it by naming it in columns (--columns)"
         )
 
