@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onebit.streams import bundled, read_table
-from onebit.streams.text import find_delimiter
+from onebit.streams.text import _find_delimiter
 from tables import labels, read, write
 
 
@@ -42,7 +42,7 @@ def test_iris_is_the_same_however_it_is_written(tmp_path: Path, delimiter: str, 
     ],
 )
 def test_what_stands_between_cells_is_found(sample: str, delimiter: str) -> None:
-    assert find_delimiter(sample) == delimiter
+    assert _find_delimiter(sample) == delimiter
 
 
 @pytest.mark.parametrize("text", ["|", ",,\n,,\n", " \n\t\n", '""\n'])

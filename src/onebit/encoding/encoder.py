@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.encoding.fields import KINDS, NUMBERS, Text, guess_kind, read_fields
-from onebit.encoding.state import DATE_SLOTS, MEAN, NUMBER, WIDEST, ColumnInfo, EncoderState, RowWriter, dense_row
+from onebit.encoding.fields import NUMBERS, Text, guess_kind, read_fields
+from onebit.encoding.state import DATE_SLOTS, NUMBER, WIDEST, ColumnInfo, EncoderState, RowWriter, dense_row
 from onebit.engine.jit import jit_no_refcount
 from onebit.engine.lengths import MOST
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_choice, check_integer, check_switch
@@ -21,6 +21,7 @@ from onebit.machine_memory import check_memory
 
 _VERSION = 1
 _WIDEST_DENSE = 1_024
+_KINDS = ("number", "category", "text", "tags", "date", "days", "ignore")  # of columns, that the user can choose
 # Slots reserved at the first record: per category column, per empty column, spare, shared.
 _WORDS, _UNKNOWN, _SPARE, _TO_SHARE = 8, 4, 8, 8
 
@@ -113,7 +114,7 @@ class Encoder:
     def _set_state(self, state: EncoderState) -> None:
         self._state = state
         # The row of an empty record: all numbers at their means.
-        self._at_rest = np.zeros(state.width) if self._scale else state.statistics[MEAN]
+        self._at_rest = np.zeros(state.width) if self._scale else state.means
 
     def __repr__(self) -> str:
         state = self._state
@@ -330,7 +331,7 @@ def _check_kinds(kinds: Any) -> dict[str, str]:
     for name, kind in kinds.items():
         if type(name) is not str:
             raise ValueError(f"names of columns are texts; got {name!r:.80} in kinds")
-        check_choice(f"kinds[{name!r}]", kind, KINDS)
+        check_choice(f"kinds[{name!r}]", kind, _KINDS)
     return dict(kinds)
 
 

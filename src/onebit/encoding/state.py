@@ -20,7 +20,7 @@ from onebit.inputs import Floats, Integers, SparseRows, check_integer
 WIDEST = 1 << 20  # maximum number of slots
 NUMBER, _DATE, _OTHER, _CROWDED, _MISSING = _LETTERS = "ndos-"
 """What a column held in a record: a number, a date, another value, a value in shared slots, nothing."""
-_COUNT, MEAN, _SQUARES = range(3)
+_COUNT, _MEAN, _SQUARES = range(3)
 """Statistics of a slot: how many numbers it has had, their mean, and the sum of squared deviations from it."""
 _ENDINGS: dict[str, tuple[str, ...]] = {
     "number": ("",),
@@ -94,6 +94,11 @@ class EncoderState:
         self.counted = np.zeros((0, 3), np.int64)  # what `counts` returns, but for the records in the tally
         self._tally: Counter[str] = Counter()  # by what the columns held
         self._slots_by_met: dict[str, Integers] = {}
+
+    @property
+    def means(self) -> Floats:
+        """The mean of the numbers that each slot has had."""
+        return self.statistics[_MEAN]
 
     def grown_by(self, entries: list[Any]) -> "EncoderState":
         """Return a copy with more entries; statistics and counts are shared."""
@@ -259,8 +264,8 @@ class EncoderState:
         state.counted = _check_array("counts", described["counts"], (len(state.columns), 3)).astype(np.int64)
         slots = state._slots_of_numbers()
         found = _check_array("statistics", described["statistics"], (3, len(slots)))
-        is_possible = (abs(found[MEAN]) <= 2.0 * MOST) & (found[_SQUARES] <= found[_COUNT] * _MOST_SQUARE)
-        if not (is_possible & ((found[_COUNT] > 0.0) | (found[MEAN] == 0.0))).all():
+        is_possible = (abs(found[_MEAN]) <= 2.0 * MOST) & (found[_SQUARES] <= found[_COUNT] * _MOST_SQUARE)
+        if not (is_possible & ((found[_COUNT] > 0.0) | (found[_MEAN] == 0.0))).all():
             raise ValueError(f"no numbers have the statistics {described['statistics']!r:.80}")
         state.statistics[:, slots] = found
         return state
@@ -431,16 +436,16 @@ def _count_numbers(statistics: Floats, slots: Integers, numbers: Floats) -> None
     for i in range(slots.shape[0]):
         slot = slots[i]
         statistics[_COUNT, slot] += 1.0
-        off = numbers[i] - statistics[MEAN, slot]
-        statistics[MEAN, slot] += off / statistics[_COUNT, slot]
-        statistics[_SQUARES, slot] += off * (numbers[i] - statistics[MEAN, slot])
+        off = numbers[i] - statistics[_MEAN, slot]
+        statistics[_MEAN, slot] += off / statistics[_COUNT, slot]
+        statistics[_SQUARES, slot] += off * (numbers[i] - statistics[_MEAN, slot])
 
 
 @jit_no_refcount
 def _standardize(statistics: Floats, slots: Integers, row: Floats) -> None:
     for i in range(slots.shape[0]):
         slot = slots[i]
-        n, mean, scaled = statistics[_COUNT, slot], statistics[MEAN, slot], 0.0
+        n, mean, scaled = statistics[_COUNT, slot], statistics[_MEAN, slot], 0.0
         deviation = np.sqrt(statistics[_SQUARES, slot] / max(n, 1.0))
         if deviation > 1e-12 * abs(mean):  # rounding leaves a constant column a tiny variance
             scaled = min(max((row[slot] - mean) / deviation, -np.sqrt(n)), np.sqrt(n))

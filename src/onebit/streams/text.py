@@ -44,7 +44,7 @@ def read_text(path: Path, content: bytes, reading: Reading) -> Table:
     n_cells = text.count(delimiter.encode()) + text.count(b"\n") + text.count(b"\r") + 1
     n_columns = text.lstrip().split(b"\n", 1)[0].count(delimiter.encode()) + 1
     check_memory(2 * len(text) + _BYTES_OF_A_CELL * n_cells + _BYTES_OF_A_COLUMN * n_columns)
-    cells = read_cells(path, text, delimiter)
+    cells = _read_cells(path, text, delimiter)
     if cells.height == 0:
         raise ValueError(f"{path}: the file is empty")
 
@@ -69,14 +69,14 @@ def count_columns(path: Path, content: bytes, reading: Reading) -> int:
 
 def _decode(path: Path, content: bytes, reading: Reading) -> tuple[bytes, str]:
     """Return text in UTF-8, and its delimiter."""
-    text = as_utf8(path, content, reading.encoding)
+    text = _as_utf8(path, content, reading.encoding)
     if not text.strip():
         raise ValueError(f"{path}: the file is empty")
     sample = text[:_SAMPLE].decode(errors="ignore")
-    return text, reading.delimiter or find_delimiter(sample, len(text) <= _SAMPLE)
+    return text, reading.delimiter or _find_delimiter(sample, len(text) <= _SAMPLE)
 
 
-def as_utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
+def _as_utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
     """Return text in UTF-8 without a byte order mark, or raise if it is not in the given encoding."""
     marked = encoding or next((name for mark, name in _ENCODINGS.items() if content.startswith(mark)), "utf-8")
     text, remedy = content, "name its encoding, such as --encoding cp1252 or utf-16, or save it as UTF-8"
@@ -99,13 +99,13 @@ def as_utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
     return text
 
 
-def find_delimiter(sample: str, is_whole: bool = True) -> str:
+def _find_delimiter(sample: str, is_whole: bool = True) -> str:
     r"""Return the delimiter between cells; the last line may be cut off unless the sample is whole.
 
     It is the character that occurs equally often in every line. Of two such characters it is the more frequent one, but
     never a comma that is a decimal comma: ``5,1;3,5`` are two cells.
 
-    >>> find_delimiter("a,b;c,d\n"), find_delimiter("5,1;3,5;x\n4,9;3;y\n"), find_delimiter("1,2,3;4\n")
+    >>> _find_delimiter("a,b;c,d\n"), _find_delimiter("5,1;3,5;x\n4,9;3;y\n"), _find_delimiter("1,2,3;4\n")
     (',', ';', ',')
     """
     bare = re.sub(r'"[^"]*"', "q", sample)  # quoted text contains no delimiters
@@ -122,7 +122,7 @@ def find_delimiter(sample: str, is_whole: bool = True) -> str:
     return other if cells and all(_DECIMAL_COMMA.fullmatch(cell) for cell in cells) else best
 
 
-def read_cells(path: Path, text: bytes, delimiter: str, *, quickly: bool = True) -> pl.DataFrame:
+def _read_cells(path: Path, text: bytes, delimiter: str, *, quickly: bool = True) -> pl.DataFrame:
     """Return stripped cells, without rows that are empty then; by Polars where it reads them as the csv module does."""
     cells = _read_quickly(text, delimiter) if quickly else None
     if cells is None:
@@ -215,7 +215,7 @@ def read_arff(path: Path, content: bytes, reading: Reading) -> Table:
     """Read an ARFF file: numbers, nominal values, strings and dates."""
     from sklearn.externals import _arff  # scipy's reader supports neither quotes nor line numbers
 
-    text = as_utf8(path, content, reading.encoding).decode()
+    text = _as_utf8(path, content, reading.encoding).decode()
     # Sparse rows are made dense: a row of two letters has as many cells as there are attributes.
     head = _DATA.search(text)
     n_rows = text.count("\n", head.end()) if head else 0
