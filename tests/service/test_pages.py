@@ -20,9 +20,8 @@ import onebit
 from onebit.decider.decider import Decider
 from onebit.decider.queries import kernel_weights
 from onebit.decider.replay import state_of
-from onebit.service.app import PAGE
+from onebit.service.app import PAGE, _shown_record
 from onebit.service.gate import PAGE_PARTS
-from onebit.service.pages import _shown_record
 from onebit.service.tokens import add_token
 from served import Served
 
@@ -135,7 +134,7 @@ def test_the_desk_of_a_decider(served: Served) -> None:
 
 
 def test_numbers_are_no_older_than_a_moment(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.pages._FRESH_SECONDS", -1.0)
+    monkeypatch.setattr("onebit.service.app._FRESH_SECONDS", -1.0)
     for n in range(1, 4):
         (ticket, *_) = [served.ask("POST", f"{DESK}/guess", {"record": {"x": float(n)}}).json]
         served.ask("POST", f"{DESK}/tell", {"id": ticket["id"], "correct": n > 1})
@@ -177,7 +176,7 @@ def test_a_ticket_and_its_life(served: Served) -> None:
 
 
 def test_a_busy_decider_keeps_the_list_waiting_half_a_second(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.pages._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("onebit.service.app._PATIENCE_SECONDS", 0.05)
     served.ask("PUT", "/v1/shop/busy", LIGHT)
     busy, is_free = served.service.workers.get("shop", "busy").open_decider(), threading.Event()
     is_held = threading.Event()

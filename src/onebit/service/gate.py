@@ -5,7 +5,6 @@ against DNS rebinding, and the Origin header, if present, must be this server's.
 """
 
 import asyncio
-import hmac
 import inspect
 import json
 import logging
@@ -31,7 +30,7 @@ from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.log import to_json
 from onebit.decider.requests import checked, parsed
 from onebit.machine_memory import MemoryBudgetError
-from onebit.service.tokens import ANYBODY, EVERYWHERE, FILE, Token, check_name, hash_of, read_tokens
+from onebit.service.tokens import ANYBODY, EVERYWHERE, Token, Tokens, check_name
 
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -54,7 +53,6 @@ _is_public = re.compile(r"/(api|healthz|readyz|openapi\.json)\Z").match  # neith
 _SMALL_BODY = 1 << 16  # bytes up to which a body does not count as large
 _LONGEST = 2_000  # characters of an error message
 _MOST_CALLERS = 10_000
-_LOOK_AGAIN_SECONDS = 1.0  # after which the file of tokens may have changed
 _FAILURES_PER_SECOND = 20.0  # maximum rate of wrong tokens from one address
 _OWN_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _SINGLE_HEADERS = (b"authorization", b"host", b"origin", b"content-type", b"content-length", b"sec-fetch-site")
@@ -249,44 +247,6 @@ class _Allowance:
         return wait
 
 
-class Tokens:
-    """The tokens of a folder, read again when the file changes.
-
-    Once there is a file of tokens, one is required for good, also when the last is removed; before that if `required`.
-    """
-
-    def __init__(self, folder: Path, required: bool) -> None:
-        self._path, self.are_required = folder / FILE, required
-        self._known: list[Token] = []
-        self._stamp: tuple[int, int] | None = None
-        self._look()
-
-    def caller(self, authorization: str | None) -> Token | None:
-        """Return the token of an ``Authorization`` header, or None if it is unknown; it may have expired."""
-        if time.monotonic() - self._looked > _LOOK_AGAIN_SECONDS:
-            self._look()
-        if not self.are_required:
-            return ANYBODY
-        kind, _, text = (authorization or "").partition(" ")
-        if kind.lower() != "bearer":
-            return None
-        shown = hash_of(text.strip())
-        found = [token for token in self._known if hmac.compare_digest(token.sha256, shown)]  # all: constant time
-        return found[0] if found else None
-
-    def _look(self) -> None:
-        """Read the file if it has changed; one that cannot be read denies all access."""
-        self._looked = time.monotonic()
-        try:
-            found = self._path.stat()
-            if (found.st_mtime_ns, found.st_ino) != self._stamp:
-                self._known, self.are_required = read_tokens(self._path.parent), True
-                self._stamp = found.st_mtime_ns, found.st_ino
-        except (ValueError, OSError) as error:  # retried: permissions can change without a change of the file
-            is_missing = isinstance(error, FileNotFoundError) and not self._path.is_symlink()  # whose target may come
-            self._known, self.are_required, self._stamp = [], self.are_required or not is_missing, None
-
-
 # The gate.
 
 
@@ -302,7 +262,7 @@ class Gate:
         for route, each in zip(made, routes, strict=True):
             route.methods = {each.method}  # without HEAD
         self._router = routing.Router(made, redirect_slashes=False, lifespan=lambda _app: self.running())
-        self._name, self._tokens = name, tokens
+        self._name, self.tokens = name, tokens
         self._allowance, self._failures = _Allowance(rate), _Allowance(_FAILURES_PER_SECOND)
         self._n_held = 0  # bytes of large requests in progress
 
@@ -367,7 +327,7 @@ class Gate:
     def _admit(self, scope: Scope, headers: Mapping[bytes, str]) -> None:
         """Put the caller of a request into its state, or raise Problem."""
         state = scope["state"]
-        caller = ANYBODY if self._tokens is None else self._tokens.caller(headers.get(b"authorization"))
+        caller = ANYBODY if self.tokens is None else self.tokens.caller(headers.get(b"authorization"))
         if caller is ANYBODY:  # requests of other sites through a browser are refused
             host, origin = headers.get(b"host", ""), headers.get(b"origin")
             name, _, port = host.rpartition(":")
@@ -377,7 +337,7 @@ class Gate:
             is_ours = origin is None or origin.partition("://")[2] == host
             if not is_ours or headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none"):
                 raise Problem(403, f"{self._name} answers no page of another site", "PermissionError")
-            if self._tokens is not None and not _FORWARDED.isdisjoint(headers):
+            if self.tokens is not None and not _FORWARDED.isdisjoint(headers):
                 raise Problem(403, "a proxy passes on what others ask; make a token first", "PermissionError")
         elif caller is None or caller.is_expired:
             is_open = _is_public(scope["path"]) or _is_page(scope["path"])

@@ -269,11 +269,10 @@ class WorkerPool:
         folder: Path,
         url: str | None = None,
         *,
-        opener: Callable[..., Decider] = Decider.open,
         warms: bool = False,
         memory: float = math.inf,
     ) -> None:
-        self._folder, self._opener, self.warms = folder, opener, warms
+        self._folder, self.warms = folder, warms
         self._database: Any = None
         self.is_shared = url is not None  # with other services
         if url is not None:
@@ -306,7 +305,7 @@ class WorkerPool:
             path = self._folder / f"{title}.onebit"
             make_folder(path.parent)
             try:
-                decider = self._opener(path, **settings)
+                decider = Decider.open(path, **settings)
             except BaseException:
                 with suppress(OSError):  # not empty
                     path.parent.rmdir()
