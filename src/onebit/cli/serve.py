@@ -65,7 +65,7 @@ def command(
     app = Service(
         folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, memory=n_bytes, audit=audit
     )
-    connections = server.connection_limits(max_connections, max_connections_per_address, server.raise_file_limit())
+    connections = server.Connections(max_connections, max_connections_per_address, server.raise_file_limit())
     server.set_up_process()
     server.set_up_log(log_requests)
     if os.path.lexists(folder / FILE) and not read_tokens(folder):

@@ -13,9 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from onebit.decider.requests import request_of
-from onebit.playground.catalogue import CATALOGUE, MOST_LEARNERS
 from onebit.playground.scenes import DRAWN_LABELS, SCENES, make_scene, scene_from_table
-from onebit.playground.session import MOST_AT_ONCE, Oracle, Session
+from onebit.playground.session import CATALOGUE, MOST_AT_ONCE, MOST_LEARNERS, Oracle, Session
 from onebit.reporting.looks import PALETTE
 from onebit.service.gate import PAGE_PARTS, Gate, Problem, Route, files_of, json_response
 

@@ -86,7 +86,8 @@ class Service(Gate):
         self.metrics = Metrics(self.workers)
         self.audit = AuditLog(folder) if audit else None
         self.watch = lru_cache(_MOST_WATCHED)(_Watch)
-        super().__init__(_ROUTES, "without tokens the service", Tokens(folder, tokens_required), rate)
+        self.tokens = Tokens(folder, tokens_required)
+        super().__init__(_ROUTES, "without tokens the service", self.tokens, rate)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -229,10 +230,10 @@ class _Watch:
 def _verb(name: str, role: str, verb: Any, result: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
     """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item."""
 
-    def work(request: Request, asked: Any) -> Any:
+    async def work(request: Request, asked: Any) -> Any:
         call = partial(_call_all, verb, asked) if isinstance(asked, list) else partial(verb, **structs.asdict(asked))
-        n_bytes = len(request.scope["state"]["body"])
-        return request.app.workers.submit(*request.path_params.values(), call, n_bytes, verb is calls.guess)
+        worker = await request.app.workers.find(**request.path_params)
+        return await worker.submit(call, len(request.scope["state"]["body"]), verb is calls.guess)
 
     if takes_lists:
         about, result = f"{about} One, or a list of up to {MOST_AT_ONCE}.", result | list[Any]

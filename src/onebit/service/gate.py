@@ -169,7 +169,7 @@ class Route(NamedTuple):
 
     async def answer(self, request: Request) -> Response:
         """Answer a request of a caller who is known, if it may ask."""
-        state, n_items = request.scope["state"], 1
+        state = request.scope["state"]
         caller: Token = state["caller"]
         if self.role is not None and caller is not ANYBODY:
             namespace = EVERYWHERE if self.is_everywhere else request.path_params.get("namespace")
@@ -190,10 +190,9 @@ class Route(NamedTuple):
                 asked = [checked(self.asks, given, strict=False)]
             else:
                 asked = [parsed(self.asks, state["body"], self.takes_lists)]
-            if isinstance(asked[0], list):
-                n_items = len(asked[0])
-                if not 0 < n_items <= MOST_AT_ONCE:
-                    raise ValueError(f"a list must have 1 to {MOST_AT_ONCE} items; got {n_items}")
+        n_items = len(asked[0]) if asked and isinstance(asked[0], list) else 1
+        if not 0 < n_items <= MOST_AT_ONCE:
+            raise ValueError(f"a list must have 1 to {MOST_AT_ONCE} items; got {n_items}")
         if self.role is not None and not self.is_everywhere:
             request.app.charge(state, n_items)
         found = self.work(request, *asked)
@@ -262,7 +261,7 @@ class Gate:
         for route, each in zip(made, routes, strict=True):
             route.methods = {each.method}  # without HEAD
         self._router = routing.Router(made, redirect_slashes=False, lifespan=lambda _app: self.running())
-        self._name, self.tokens = name, tokens
+        self._name, self._tokens = name, tokens
         self._allowance, self._failures = _Allowance(rate), _Allowance(_FAILURES_PER_SECOND)
         self._n_held = 0  # bytes of large requests in progress
 
@@ -327,7 +326,7 @@ class Gate:
     def _admit(self, scope: Scope, headers: Mapping[bytes, str]) -> None:
         """Put the caller of a request into its state, or raise Problem."""
         state = scope["state"]
-        caller = ANYBODY if self.tokens is None else self.tokens.caller(headers.get(b"authorization"))
+        caller = ANYBODY if self._tokens is None else self._tokens.caller(headers.get(b"authorization"))
         if caller is ANYBODY:  # requests of other sites through a browser are refused
             host, origin = headers.get(b"host", ""), headers.get(b"origin")
             name, _, port = host.rpartition(":")
@@ -337,7 +336,7 @@ class Gate:
             is_ours = origin is None or origin.partition("://")[2] == host
             if not is_ours or headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none"):
                 raise Problem(403, f"{self._name} answers no page of another site", "PermissionError")
-            if self.tokens is not None and not _FORWARDED.isdisjoint(headers):
+            if self._tokens is not None and not _FORWARDED.isdisjoint(headers):
                 raise Problem(403, "a proxy passes on what others ask; make a token first", "PermissionError")
         elif caller is None or caller.is_expired:
             is_open = _is_public(scope["path"]) or _is_page(scope["path"])

@@ -42,14 +42,25 @@ _LOG = logging.getLogger(NAME)
 
 
 class Connections:
-    """Counts connections and enforces the limits.
+    """Counts connections and enforces the limits: those that the operator chose, or what `n_files` open files allow.
 
-    The last quarter of all connections is reserved for known addresses: those with a successful request in the last ten
-    minutes, with a valid token where one is required.
+    Raises ValueError if there may be more connections than half of these files. The last quarter of all connections is
+    reserved for known addresses: those with a successful request in the last ten minutes, with a valid token where one
+    is required.
     """
 
-    def __init__(self, most: int, most_of_address: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._most_of_address, self._clock = most, most_of_address, clock
+    def __init__(self, most: int | None = None, most_of_address: int | None = None, n_files: int = _MOST_FILES) -> None:
+        if most is None:
+            most = max(1, min(_MOST_CONNECTIONS, n_files // 2))
+        elif check_integer("--max-connections", most, low=1) > n_files // 2:
+            raise ValueError(
+                f"--max-connections {most} needs {2 * most} open files, half of them for logs, and this process may "
+                f"open {n_files}; raise that (ulimit -n, or LimitNOFILE of systemd), or say at most {n_files // 2}"
+            )
+        if most_of_address is None:
+            most_of_address = max(1, most // _SHARE_OF_ONE)
+        check_integer("--max-connections-per-address", most_of_address, low=1, high=most)
+        self._most, self._most_of_address = most, most_of_address
         self._taken: Counter[str] = Counter()
         self._n_taken = 0
         self._known: OrderedDict[str, float] = OrderedDict()
@@ -58,7 +69,8 @@ class Connections:
 
     def take(self, address: str) -> str | None:
         """Count a new connection; return None, or the reason for a refusal."""
-        is_known = self._known.get(address, -_KNOWN_SECONDS) + _KNOWN_SECONDS > self._clock()
+        now = time.monotonic()
+        is_known = self._known.get(address, -_KNOWN_SECONDS) + _KNOWN_SECONDS > now
         if self._taken[address] >= self._most_of_address:
             message = f"there are {self._most_of_address} connections from this address; try again"
         elif self._n_taken >= self._most - (0 if is_known else self._most // _SHARE_KEPT):
@@ -68,9 +80,9 @@ class Connections:
             self._n_taken += 1
             return None
         self._n_refused += 1
-        if self._clock() - self._last_warning >= _WARN_AGAIN_SECONDS:  # at intervals, not for each
+        if now - self._last_warning >= _WARN_AGAIN_SECONDS:  # at intervals, not for each
             _LOG.warning("%d connections were refused: %s", self._n_refused, message)
-            self._n_refused, self._last_warning = 0, self._clock()
+            self._n_refused, self._last_warning = 0, now
         return message
 
     def give_back(self, address: str) -> None:
@@ -82,24 +94,10 @@ class Connections:
 
     def know(self, address: str) -> None:
         """Record a successful request from an address."""
-        self._known[address] = self._clock()
+        self._known[address] = time.monotonic()
         self._known.move_to_end(address)
         if len(self._known) > _MOST_KNOWN:
             self._known.popitem(last=False)
-
-
-def connection_limits(most: int | None, most_of_address: int | None, n_files: int) -> Connections:
-    """Return the limits that the operator chose, or raise ValueError if they exceed half of the open files allowed."""
-    if most is None:
-        most = max(1, min(_MOST_CONNECTIONS, n_files // 2))
-    elif check_integer("--max-connections", most, low=1) > n_files // 2:
-        raise ValueError(
-            f"--max-connections {most} needs {2 * most} open files, half of them for logs, and this process may open "
-            f"{n_files}; raise that (ulimit -n, or LimitNOFILE of systemd), or say at most {n_files // 2}"
-        )
-    if most_of_address is None:
-        most_of_address = max(1, most // _SHARE_OF_ONE)
-    return Connections(most, check_integer("--max-connections-per-address", most_of_address, low=1, high=most))
 
 
 def _counted_as(host: str) -> str:

@@ -205,18 +205,15 @@ class DeciderWorker:
         """Do what is queued, as much at once as there is, until the worker is stopped."""
         is_last, settled = False, -math.inf
         while not is_last:
-            jobs: list[_Job] = []
-            with suppress(queue.Empty):
-                while len(jobs) < _MOST_TOGETHER and not is_last:
-                    job = self._queue.get(block=not jobs)
-                    is_last = job is None
-                    jobs += [] if job is None else [job]
+            taken = [self._queue.get()]
+            taken += [self._queue.get() for _ in range(min(self._queue.qsize(), _MOST_TOGETHER - 1))]
+            jobs = [job for job in taken if job is not None]
+            is_last = len(jobs) < len(taken)
             if not jobs:
                 continue
             if is_compiled:
                 self._do(decider, jobs)
-                is_claimed = all(job.claims for job in jobs)
-                if not is_claimed or time.monotonic() - settled > _SETTLE_SECONDS:
+                if not all(job.claims for job in jobs) or time.monotonic() - settled > _SETTLE_SECONDS:
                     self._pool.budget.settle(self.title, decider.n_bytes())
                     settled = time.monotonic()
             else:
@@ -384,10 +381,6 @@ class WorkerPool:
                 if self._trouble is not None:
                     raise problem_of(self._trouble)
         return self.get(namespace, name)
-
-    async def submit(self, namespace: str, name: str, *call: Any) -> Any:
-        """Queue a call of a decider, as its worker's `submit` does."""
-        return await (await self.find(namespace, name)).submit(*call)
 
     def __iter__(self) -> Iterator[tuple[str, str, DeciderWorker]]:
         for (namespace, name), worker in sorted(self._workers.items()):
