@@ -16,13 +16,13 @@ from onebit.playground.scenes import (
     make_scene,
     scene_from_table,
 )
-from onebit.playground.server import Sessions
+from onebit.playground.server import _Sessions
 from onebit.playground.session import (
     _FINISHED,
     _LOOKS,
     _MOST_ANSWERS,
+    _READY,
     CATALOGUE,
-    READY,
     Oracle,
     Session,
     _new_learner,
@@ -57,7 +57,7 @@ def test_a_session_plays_the_game_that_play_does() -> None:
 
 def test_a_frame_is_json_and_stays_small_and_ends() -> None:
     session = wedges_session()
-    while session.frame()["state"] == READY:
+    while session.frame()["state"] == _READY:
         session.advance(500)
     frame = session.frame()
     assert frame["state"] == _FINISHED
@@ -151,7 +151,7 @@ def test_points_that_join_while_others_are_measured_count(monkeypatch: pytest.Mo
 
 def test_nobody_measures_for_a_session_that_is_over() -> None:
     session = wedges_session()
-    sessions = Sessions(most=1, idle_seconds=60.0, let_go=Session.end)
+    sessions = _Sessions(most=1, idle_seconds=60.0, let_go=Session.end)
     sessions.add(session)
     sessions.add(wedges_session())
     session.prepare().join()
@@ -193,7 +193,7 @@ def test_nobody_plays_while_code_is_compiled() -> None:
     session = wedges_session()
     session.prepare().join()
     frame = session.frame()
-    assert frame["state"] == READY
+    assert frame["state"] == _READY
     assert frame["learners"][0]["promise"]["says"].startswith("nothing")
     session._state = "warming up"
     with pytest.raises(Problem, match="once"):

@@ -69,7 +69,7 @@ def command(
     server.set_up_process()
     server.set_up_log(log_requests)
     if os.path.lexists(folder / FILE) and not read_tokens(folder):
-        logging.getLogger(server.NAME).warning("%s has no token: nobody may ask until one is added", folder / FILE)
+        logging.getLogger("onebit.serve").warning("%s has no token: nobody may ask until one is added", folder / FILE)
     NOTICE.keep_quiet()  # the journal has a line for each decider
     config = uvicorn.Config(app, host, port, **_UVICORN)
     deciders = app.workers

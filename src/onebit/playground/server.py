@@ -16,9 +16,9 @@ from onebit.decider.requests import request_of
 from onebit.playground.scenes import DRAWN_LABELS, SCENES, make_scene, scene_from_table
 from onebit.playground.session import CATALOGUE, MOST_AT_ONCE, MOST_LEARNERS, Oracle, Session
 from onebit.reporting.looks import PALETTE
-from onebit.service.gate import PAGE_PARTS, Gate, Problem, Route, files_of, json_response
+from onebit.service.gate import Gate, Problem, Route, json_response, page_routes
 
-PAGE = Path(__file__).parent / "page"
+_PAGE = Path(__file__).parent / "page"
 _LARGEST_TABLE = 2_000_000  # maximum characters of an uploaded table
 _CATALOGUE = {
     "streams": [{"name": name, "title": title} for name, (title, _) in SCENES.items()],
@@ -30,7 +30,7 @@ _CATALOGUE = {
 }
 
 
-class Sessions:
+class _Sessions:
     """Keeps objects under random ids; idle ones are dropped, and the least recently used when there are too many."""
 
     def __init__(
@@ -96,8 +96,8 @@ class Playground(Gate):
     """The ASGI application, with no sessions yet."""
 
     def __init__(self) -> None:
-        sessions, oracles = Sessions(let_go=Session.end), Sessions()
-        home = Response((PAGE / "index.html").read_bytes(), media_type="text/html")
+        sessions, oracles = _Sessions(let_go=Session.end), _Sessions()
+        home = Response((_PAGE / "index.html").read_bytes(), media_type="text/html")
 
         def dropped(request: Request) -> Response:
             sessions.drop(request.path_params["name"])
@@ -105,8 +105,7 @@ class Playground(Gate):
 
         routes = [
             Route("GET", "/", lambda _request: home),
-            Route("GET", "/page/{path:path}", files_of(PAGE)),
-            Route("GET", "/parts/{path:path}", files_of(PAGE_PARTS)),
+            *page_routes(_PAGE),
             Route("GET", "/api/catalogue", lambda _request: _CATALOGUE),
             _new("/api/sessions", sessions, _new_session),
             _call("GET", "/api/sessions/{name}", sessions, Session.frame),
@@ -122,7 +121,7 @@ class Playground(Gate):
         super().__init__(routes, "the playground")
 
 
-def _new(path: str, kept: Sessions, make: Callable[..., Any]) -> Route:
+def _new(path: str, kept: _Sessions, make: Callable[..., Any]) -> Route:
     """Return a route that makes and stores an object; in a thread, so that learners do not block other requests."""
 
     async def work(_request: Request, asked: Struct) -> Response:
@@ -132,7 +131,7 @@ def _new(path: str, kept: Sessions, make: Callable[..., Any]) -> Route:
     return Route("POST", path, work, asks=request_of(make))
 
 
-def _call(method: str, path: str, kept: Sessions, call: Callable[..., Any]) -> Route:
+def _call(method: str, path: str, kept: _Sessions, call: Callable[..., Any]) -> Route:
     """Return a route that calls a method of the object with the id in the path; a POST returns its frame."""
 
     async def work(request: Request, asked: Struct) -> Any:

@@ -37,7 +37,7 @@ from onebit.theory import Margin, Progress, margin
 
 MOST_LEARNERS = 4  # maximum number of learners in a session
 MOST_AT_ONCE = 500  # maximum number of rounds in one call of `Session.advance`
-_WARMING_UP, READY, _FINISHED, _FAILED = "warming up", "ready", "finished", "failed"
+_WARMING_UP, _READY, _FINISHED, _FAILED = "warming up", "ready", "finished", "failed"
 # This budget limits a session to some megabytes, and a picture to some tenths of a second.
 _BUDGET = 300
 _PATIENCE = 20.0  # seconds to measure margins
@@ -114,8 +114,9 @@ def _promised(learner: Learner, found: Margin) -> dict[str, Any]:
         size, radius = getattr(found, kind), math.nextafter(found.radius, math.inf)
         # Any margin shows whether there is a theorem.
         assumed = math.nextafter(size, 0.0) if size > 0.0 else radius / 2
-        given = {"n_classes": len(found.classes), "n_features": found.n_features, "radius": radius, "margin": assumed}
-        claims = learner.promise(**given)
+        claims = learner.promise(
+            n_classes=len(found.classes), n_features=found.n_features, radius=radius, margin=assumed
+        )
         if claims and size == 0.0:
             is_not = getattr(found, f"{kind}_limit") == 0.0
             why = f"these rows are not {kind}ly separable" if is_not else f"no {kind} margin was found"
@@ -161,7 +162,7 @@ class Session:
         self._mistakes = np.zeros((MOST_ROUNDS + 1, len(learners)), dtype=np.int64)  # after each round
         self._shown: deque[dict[str, Any]] = deque(maxlen=_SHOWN_ROUNDS)
         self._seconds_per_round = 0.0
-        self._state = READY
+        self._state = _READY
         self._promises: list[dict[str, Any] | None] = [None] * len(learners)
         self._measured = -1
         self._is_over = False
@@ -188,7 +189,7 @@ class Session:
             _LOG.error("a session cannot be prepared", exc_info=error)
             self._state = _FAILED
             return
-        self._state = READY
+        self._state = _READY
         self._measure()
 
     def _measure(self) -> None:
@@ -266,7 +267,7 @@ class Session:
             for point in points:
                 scene.add(point)
             self._scene = scene
-            is_due = self._state == READY and None not in self._promises
+            is_due = self._state == _READY and None not in self._promises
             if is_due:
                 self._promises = [None] * len(self._keys)
         if is_due:
@@ -417,7 +418,7 @@ class Oracle:
             is_over = self._round > _MOST_ANSWERS
             scores = self._learner.score_classes(self._shelf)
             return {
-                "state": _FINISHED if is_over else READY,
+                "state": _FINISHED if is_over else _READY,
                 "learner": self._title,
                 "classes": self._classes,
                 "round": self._round,

@@ -36,12 +36,12 @@ from onebit.decider.requests import call_of, request_of
 from onebit.decider.tickets import Kind
 from onebit.machine_memory import memory as machine_memory
 from onebit.service.audit import AuditLog
-from onebit.service.gate import PAGE_PARTS, Gate, Problem, Route, files_of, json_response, problem_of
+from onebit.service.gate import Gate, Problem, Route, json_response, page_routes, problem_of
 from onebit.service.metrics import Metrics
-from onebit.service.tokens import ANYBODY, NAME, ROLES, Token, Tokens, check_name
+from onebit.service.tokens import ANYBODY, NAME, Token, Tokens, check_name
 from onebit.service.workers import DeciderWorker, WorkerPool
 
-PAGE = Path(__file__).parent / "page"
+_PAGE = Path(__file__).parent / "page"
 _ROUNDS_PER_SECOND = 20_000.0  # default rate limit of one caller, in guesses and feedback
 _MOST_THREADS = 64  # number of threads for reads, which may wait for busy deciders
 _MOST_WATCHED = 16  # deciders whose last events are cached: about 2 MB each
@@ -117,16 +117,19 @@ class Service(Gate):
             _LOG.log(level, "request", extra=extra)
 
 
-# What is read of a decider. Parameters are the query of a request.
+# What is read of a decider. Parameters are the query of a request, docstrings describe the routes.
 
 
 def _log_page(decider: Decider, after: _Number = 0, limit: _Limit = MOST_AT_ONCE) -> dict[str, Any]:
-    """Return a page of the log."""
+    """Return events after number ?after=, at most ?limit= (up to 1000) and 4 MB, or one event that is larger.
+
+    In the result next is the ?after= of the next page.
+    """
     return calls.page_of_events(islice(decider.events(after), limit), decider.classes, after)
 
 
 def _columns(decider: Decider) -> dict[str, Any]:
-    """Return how the first columns of records are encoded."""
+    """Return what the first columns of the records became."""
     found = decider.columns()
     listed = []
     for each in found[:_MOST_SHOWN]:
@@ -137,7 +140,7 @@ def _columns(decider: Decider) -> dict[str, Any]:
 
 
 def _open_tickets(decider: Decider, older_than: str | None = None, limit: _ListLimit = 10) -> dict[str, Any]:
-    """Return open tickets, newest first, with their records."""
+    """Return open tickets, newest first, with their records: ?older_than=, ?limit=."""
     found = decider.open_tickets(older_than, limit + 1)
     listed = []
     for ticket in found[:limit]:
@@ -148,7 +151,7 @@ def _open_tickets(decider: Decider, older_than: str | None = None, limit: _ListL
 
 
 def _one_ticket(decider: Decider, id: str = "") -> dict[str, Any]:
-    """Return the details of a ticket, by its id or the key of its request; raises Problem if unknown."""
+    """Return all about a ticket: ?id= is its id, or the key of its request."""
     events = decider.look_up(id)
     asked = next((event for event in events if event.kind == Kind.GUESSED), None)
     if asked is None:
@@ -227,18 +230,26 @@ class _Watch:
 # Routes of a decider.
 
 
-def _verb(name: str, role: str, verb: Any, result: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
-    """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item."""
+def _verb(name: str, role: str, verb: Any, result: Any, takes_lists: bool = False) -> Route:
+    """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item.
+
+    The verb's docstring describes it, and ends with an example.
+    """
 
     async def work(request: Request, asked: Any) -> Any:
         call = partial(_call_all, verb, asked) if isinstance(asked, list) else partial(verb, **structs.asdict(asked))
         worker = await request.app.workers.find(**request.path_params)
         return await worker.submit(call, len(request.scope["state"]["body"]), verb is calls.guess)
 
+    about, _, example = _described(verb).partition(" Example: ")
     if takes_lists:
         about, result = f"{about} One, or a list of up to {MOST_AT_ONCE}.", result | list[Any]
-    asks = request_of(verb)
-    return Route("POST", f"{_DECIDER}/{name}", work, about, role, asks, result, example, takes_lists)
+    path, asks = f"{_DECIDER}/{name}", request_of(verb)
+    return Route("POST", path, work, about, role, asks, result, json.loads(example), takes_lists)
+
+
+def _described(function: Callable[..., Any]) -> str:
+    return " ".join(str(function.__doc__).split())
 
 
 def _call_all(verb: Any, items: list[Any], decider: Decider) -> list[Any]:
@@ -251,14 +262,14 @@ def _call_all(verb: Any, items: list[Any], decider: Decider) -> list[Any]:
     return answers
 
 
-def _read(what: str, call: Callable[..., Any], about: str, result: Any = _ANY) -> Route:
+def _read(what: str, call: Callable[..., Any], result: Any = _ANY) -> Route:
     """Return a read-only route to a decider, which bypasses its queue; the query has the call's other parameters."""
 
     async def work(request: Request, asked: Struct) -> Any:
         worker = await request.app.workers.find(**request.path_params)
         return await worker.read(partial(call, **structs.asdict(asked)))
 
-    return Route("GET", f"{_DECIDER}/{what}", work, about, "read", request_of(call), result)
+    return Route("GET", f"{_DECIDER}/{what}", work, _described(call), "read", request_of(call), result)
 
 
 async def _create(request: Request, asked: calls.NewDecider) -> Response:
@@ -323,8 +334,7 @@ async def _overview(request: Request) -> Any:
 
 def _me(request: Request) -> Any:
     caller: Token = request.scope["state"]["caller"]
-    roles = [role for role in ROLES if caller.has_role(role)]
-    about = {"name": caller.name, "roles": roles, "namespaces": sorted(caller.namespaces)}
+    about = {"name": caller.name, "roles": caller.all_roles, "namespaces": sorted(caller.namespaces)}
     return about | {"has_token": caller is not ANYBODY}
 
 
@@ -342,55 +352,25 @@ def _ready(request: Request) -> Any:
 
 def _page(up: bytes) -> Response:
     """Return the page, in which addresses begin with the relative path to the service's root; a proxy may move that."""
-    return Response((PAGE / "index.html").read_bytes().replace(b"{up}", up), media_type="text/html")
+    return Response((_PAGE / "index.html").read_bytes().replace(b"{up}", up), media_type="text/html")
 
 
 _HOME, _DESK = _page(b"./"), _page(b"../../")
-_RECORD = {"channel": "mail", "length": 212}
 _NEW = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 604800, "exploration_floor": 0.02}
 _ROUTES = [  # in the order in which they are tried
-    _verb(
-        "guess", "play", calls.guess, calls.TicketResult,
-        "Name a label for a record, and hand out a ticket. The same key again is the same ticket again.",
-        {"record": _RECORD, "among": None, "key": "order-17"}, True,
-    ),
-    _verb(
-        "tell", "play", calls.tell, calls.TellResult,
-        "Say whether a guess was right. The same again is fine, and counted once.",
-        {"id": "5-9f…", "correct": True}, True,
-    ),
-    _verb(
-        "shadow", "play", calls.shadow, calls.ShadowResult,
-        "Say what you decided yourself, and whether it was right; the result is what the decider would have done.",
-        {"record": _RECORD, "label": "refund", "correct": True, "propensity": None, "key": "order-17"}, True,
-    ),
-    _verb(
-        "settings", "admin", calls.change, _ANY,
-        "Change deadline, silence, exploration_floor or max_open, from now on.", {"deadline": 604800},
-    ),
-    _verb("classes", "admin", calls.add_class, calls.ClassesResult, "Let a label join.", {"label": "complaint"}),
-    _verb(
-        "correct", "admin", calls.correct, calls.DoneResult,
-        "Say that an answer was a mistake, and what it should have been. Takes a replay.",
-        {"id": "5-9f…", "correct": False},
-    ),
-    _verb(
-        "withdraw", "admin", calls.withdraw, calls.DoneResult,
-        "Say that an answer was a mistake, and nothing is known instead. Takes a replay.", {"id": "5-9f…"},
-    ),
-    _read("status", calls.status, "How many guesses, right, wrong and open."),
-    _read(
-        "report", calls.report,
-        "Mistakes with 95 % intervals, by class and against one label for all; alarms with a likely cause.",
-    ),
-    _read(
-        "log", _log_page,
-        f"Events after number ?after=, at most ?limit= (up to {MOST_AT_ONCE}) and {calls.MOST_BYTES_A_PAGE >> 20} MB, "
-        "or one event that is larger; next is the ?after= of the next page.", calls.EventsResult,
-    ),
-    _read("open", _open_tickets, "Open tickets, newest first: ?older_than=, ?limit=."),
-    _read("ticket", _one_ticket, "All about a ticket: ?id= is its id, or its key."),
-    _read("columns", _columns, "What each column of the records became."),
+    _verb("guess", "play", calls.guess, calls.TicketResult, takes_lists=True),
+    _verb("tell", "play", calls.tell, calls.TellResult, takes_lists=True),
+    _verb("shadow", "play", calls.shadow, calls.ShadowResult, takes_lists=True),
+    _verb("settings", "admin", calls.change, _ANY),
+    _verb("classes", "admin", calls.add_class, calls.ClassesResult),
+    _verb("correct", "admin", calls.correct, calls.DoneResult),
+    _verb("withdraw", "admin", calls.withdraw, calls.DoneResult),
+    _read("status", calls.status),
+    _read("report", calls.report),
+    _read("log", _log_page, calls.EventsResult),
+    _read("open", _open_tickets),
+    _read("ticket", _one_ticket),
+    _read("columns", _columns),
     Route("GET", f"{_DECIDER}/desk", _desk, "Status, report, course of mistakes, weights of kernels.", "read"),
     Route(
         "PUT", _DECIDER, _create, "Make a decider; if it is there, it must be the same.", "admin",
@@ -406,8 +386,7 @@ _ROUTES = [  # in the order in which they are tried
     Route("GET", "/openapi.json", lambda _request: _OPENAPI, "What there is, in the form of OpenAPI."),
     Route("GET", "/", lambda _request: _HOME, "The desk: deciders, and how they fare, for people.", result=None),
     Route("GET", "/desk/{namespace}/{name}", lambda _request: _DESK, "The desk of one decider.", result=None),
-    Route("GET", "/page/{path:path}", files_of(PAGE), "Files of the desk.", result=None),
-    Route("GET", "/parts/{path:path}", files_of(PAGE_PARTS), "Files of the desk.", result=None),
+    *page_routes(_PAGE, "Files of the desk."),
 ]  # fmt: skip
 _VERBS = frozenset(route.path.rpartition("/")[2] for route in _ROUTES if route.role) - {"v1", "{name}"}
 """Verbs that are counted by name."""

@@ -30,23 +30,21 @@ from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.log import to_json
 from onebit.decider.requests import checked, parsed
 from onebit.machine_memory import MemoryBudgetError
-from onebit.service.tokens import ANYBODY, EVERYWHERE, Token, Tokens, check_name
+from onebit.service.tokens import ANYBODY, Token, Tokens, check_name
 
-HEADERS = [
+_HEADERS = [  # of every response, beside a content security policy
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]
-"""Headers of every response, beside a content security policy."""
-PAGE_PARTS = Path(__file__).parent / "page_parts"
-"""Files shared by the pages, served at ``/parts``: uPlot, styles, and helpers."""
+_PAGE_PARTS = Path(__file__).parent / "page_parts"  # shared by the pages: uPlot, styles, and helpers
 _MOST_BYTES_HELD = 128 << 20  # maximum bytes of all large requests in progress, including those still arriving slowly
 _BODY_SECONDS = 30.0  # maximum time to receive a request body
 _POLICY = b"default-src 'none'; %sbase-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _OWN_FILES = b"script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "  # no inline scripts
-_DATA_HEADERS = [*HEADERS, (b"content-security-policy", _POLICY % b"")]
-_PAGE_HEADERS = [*HEADERS, (b"content-security-policy", _POLICY % _OWN_FILES)]
+_DATA_HEADERS = [*_HEADERS, (b"content-security-policy", _POLICY % b"")]
+_PAGE_HEADERS = [*_HEADERS, (b"content-security-policy", _POLICY % _OWN_FILES)]
 _PAGE_HEADERS.append((b"cross-origin-opener-policy", b"same-origin"))
 _is_page = re.compile(r"/\Z|/(desk|page|parts)/").match  # static files without data of deciders
 _is_public = re.compile(r"/(api|healthz|readyz|openapi\.json)\Z").match  # neither needs a token
@@ -92,6 +90,14 @@ class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
     def response(self) -> Response:
         """Return the problem as a response."""
         return Response(json.dumps(self.described()), self.status, self.headers, "application/problem+json")
+
+    def written(self) -> bytes:
+        """Return the bytes of a response that closes the connection."""
+        response = self.response()
+        headers = [*response.raw_headers, *_HEADERS]
+        headers += [] if "Connection" in self.headers else [(b"connection", b"close")]
+        lines = [f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}".encode()]
+        return b"\r\n".join([*lines, *(name + b": " + value for name, value in headers), b"", response.body])
 
 
 def busy(detail: str) -> Problem:
@@ -172,9 +178,9 @@ class Route(NamedTuple):
         state = request.scope["state"]
         caller: Token = state["caller"]
         if self.role is not None and caller is not ANYBODY:
-            namespace = EVERYWHERE if self.is_everywhere else request.path_params.get("namespace")
+            namespace = "*" if self.is_everywhere else request.path_params.get("namespace")
             refusal = ""
-            if not caller.has_role(self.role):
+            if self.role not in caller.all_roles:
                 refusal = f"token {caller.name!r} has the role {', '.join(caller.roles)}; this needs {self.role}"
             elif not caller.sees(namespace):
                 refusal = f"token {caller.name!r} may not see the namespace {namespace!r:.80}"
@@ -206,7 +212,13 @@ def json_response(value: Any, status: int = 200) -> Response:
     return Response(to_json(value), status, media_type="application/json")
 
 
-def files_of(folder: Path) -> Callable[[Request], Response]:
+def page_routes(folder: Path, about: str = "") -> list[Route]:
+    """Return the routes of a page's own files and of those that pages share."""
+    parts = Route("GET", "/parts/{path:path}", _files_of(_PAGE_PARTS), about, result=None)
+    return [Route("GET", "/page/{path:path}", _files_of(folder), about, result=None), parts]
+
+
+def _files_of(folder: Path) -> Callable[[Request], Response]:
     """Return the work of a route for the files of a folder, which are read once; only these are served."""
     found = {
         path.relative_to(folder).as_posix(): Response(

@@ -24,9 +24,9 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from onebit.inputs import check_integer
-from onebit.service.gate import HEADERS, Problem
+from onebit.service.gate import Problem
 
-NAME = "onebit.serve"  # of the log
+_NAME = "onebit.serve"  # of the log
 _MOST_CONNECTIONS = 1_000  # default limit, unless the process can open fewer than twice as many files
 _SHARE_OF_ONE, _SHARE_KEPT = 4, 4  # one address may have a quarter of them; a quarter is kept for known addresses
 _KNOWN_SECONDS, _MOST_KNOWN = 600.0, 10_000
@@ -38,7 +38,7 @@ _RETRY_SECONDS = 5
 _LAST_ANSWERS_SECONDS = 1.0
 _MOST_FILES = 65_536
 _EXTRAS = ("method", "path", "status", "seconds", "caller", "address", "decider", "detail")  # of a line of the log
-_LOG = logging.getLogger(NAME)
+_LOG = logging.getLogger(_NAME)
 
 
 class Connections:
@@ -131,7 +131,7 @@ class _Guarded(HttpToolsProtocol):
         self._is_refused = refusal is not None
         if refusal is not None:
             limits.n_leaving += 1
-            transport.write(_written(Problem(503, refusal, "BusyError", _RETRY_SECONDS)))
+            transport.write(Problem(503, refusal, "BusyError", _RETRY_SECONDS).written())
             if limits.n_leaving > limits.most_leaving or not transport.can_write_eof():
                 transport.close()
             else:  # not closed at once: further data of the client would cause a reset before it reads the response
@@ -204,17 +204,8 @@ class _Guarded(HttpToolsProtocol):
     def _refuse(self, problem: Problem) -> None:
         self._waiting_since = math.inf
         if not self.transport.is_closing():
-            self.transport.write(_written(problem))
+            self.transport.write(problem.written())
             self.transport.close()
-
-
-def _written(problem: Problem) -> bytes:
-    """Return the bytes of a response that closes the connection."""
-    response = problem.response()
-    headers = [*response.raw_headers, *HEADERS]
-    headers += [] if b"connection" in dict(headers) else [(b"connection", b"close")]
-    lines = [f"HTTP/1.1 {problem.status} {problem.described()['title']}".encode()]
-    return b"\r\n".join([*lines, *(name + b": " + value for name, value in headers), b"", response.body])
 
 
 class Server(uvicorn.Server):
@@ -293,7 +284,7 @@ def set_up_log(with_requests: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
     logging.captureWarnings(True)
-    for name in (NAME, "py.warnings", "uvicorn.error"):
+    for name in (_NAME, "py.warnings", "uvicorn.error"):
         log = logging.getLogger(name)
         log.handlers, log.propagate = [handler], False
-        log.setLevel(logging.WARNING if name != NAME else logging.DEBUG if with_requests else logging.INFO)
+        log.setLevel(logging.WARNING if name != _NAME else logging.DEBUG if with_requests else logging.INFO)

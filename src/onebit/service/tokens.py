@@ -15,9 +15,9 @@ import msgspec
 
 from onebit.files import locked_folder, make_folder, replace_file
 
-ROLES = ("play", "read", "admin")
+_ROLES = ("play", "read", "admin")
 """play: guess, tell, shadow. read: status, report, log, metrics. admin: all of these, and changes of deciders."""
-EVERYWHERE = "*"
+_EVERYWHERE = "*"
 FILE = "tokens.json"
 NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 """Names of namespaces, deciders and tokens, safe in URLs and as file names on every system."""
@@ -51,16 +51,17 @@ class Token(msgspec.Struct):
         """Whether the token has expired."""
         return self.expires is not None and self.expires.timestamp() <= time.time()
 
-    def has_role(self, role: str) -> bool:
-        """Return whether the caller has a role; admin includes all."""
-        return role in self.roles or "admin" in self.roles
+    @property
+    def all_roles(self) -> list[str]:
+        """All roles that the caller has; admin includes the others."""
+        return [role for role in _ROLES if role in self.roles or "admin" in self.roles]
 
     def sees(self, namespace: str | None) -> bool:
         """Return whether the caller may access a namespace; anybody may what is in none."""
-        return namespace is None or EVERYWHERE in self.namespaces or namespace in self.namespaces
+        return namespace is None or _EVERYWHERE in self.namespaces or namespace in self.namespaces
 
 
-ANYBODY = Token("anybody on this machine", list(ROLES), [EVERYWHERE])
+ANYBODY = Token("anybody on this machine", list(_ROLES), [_EVERYWHERE])
 """The caller where no tokens are required."""
 
 
@@ -87,13 +88,13 @@ def add_token(
     now = datetime.now(UTC)
     ends = None if expires is None else _expiry(expires, now).replace(microsecond=0)
     wanted, spaces = sorted(set(roles)), sorted(set(namespaces))
-    if not wanted or not set(wanted) <= set(ROLES):
-        raise ValueError(f"role must be one of {', '.join(ROLES)}, or several; got {' '.join(wanted) or 'none'}")
+    if not wanted or not set(wanted) <= set(_ROLES):
+        raise ValueError(f"role must be one of {', '.join(_ROLES)}, or several; got {' '.join(wanted) or 'none'}")
     for space in spaces:
-        if space != EVERYWHERE:
+        if space != _EVERYWHERE:
             check_name("namespace", space)
     text = f"onebit_{secrets.token_urlsafe(32)}"
-    token = Token(name, wanted, spaces or [EVERYWHERE], _hash_of(text), now.isoformat(timespec="seconds"), ends)
+    token = Token(name, wanted, spaces or [_EVERYWHERE], _hash_of(text), now.isoformat(timespec="seconds"), ends)
     make_folder(folder)
     with _changing(folder) as known:
         if any(each.name == name for each in known):

@@ -89,15 +89,12 @@ class DeciderWorker:
         it will be written.
         """
         self.open_decider()
-        full = ""
         if self._queue.qsize() >= _MOST_WAITING:
-            full = f"{_MOST_WAITING} requests are in line for {self.title}"
-        elif self._n_bytes + n_bytes > _MOST_BYTES_FOR_ONE:
-            full = f"requests of {_MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}"
-        elif self._pool.n_bytes + n_bytes > _MOST_BYTES_WAITING:
-            full = f"requests of {_MOST_BYTES_WAITING >> 20} MB are in line"
-        if full:
-            raise busy(full)
+            raise busy(f"{_MOST_WAITING} requests are in line for {self.title}")
+        if self._n_bytes + n_bytes > _MOST_BYTES_FOR_ONE:
+            raise busy(f"requests of {_MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}")
+        if self._pool.n_bytes + n_bytes > _MOST_BYTES_WAITING:
+            raise busy(f"requests of {_MOST_BYTES_WAITING >> 20} MB are in line")
         job = _Job(call, claims, asyncio.get_running_loop().create_future(), threading.Lock())
         with self._queueing:
             if self._is_closed:
@@ -166,10 +163,12 @@ class DeciderWorker:
                     is_known = isinstance(error, (ValueError, OSError))
                     _LOG.warning("cannot be opened: %s", error, extra=extra, exc_info=None if is_known else error)
             self.opened.set()
-            is_compiled = self.decider is not None and self._compile(self.decider)  # while requests are queued
-            self.ready.set()
-            if self.decider is not None:
+            if self.decider is None:
+                self.ready.set()
+            else:
                 try:
+                    is_compiled = not pool.warms or self._compile(self.decider)  # while requests are queued
+                    self.ready.set()
                     self._work(self.decider, is_compiled)
                 finally:
                     try:
@@ -181,8 +180,6 @@ class DeciderWorker:
 
     def _compile(self, decider: Decider) -> bool:
         """Compile what the first guess needs in another thread; return whether it was done before the service stops."""
-        if not self._pool.warms:
-            return True
 
         def compile_() -> None:
             extra, began = {"decider": self.title}, time.monotonic()
@@ -286,7 +283,7 @@ class WorkerPool:
         self._has_looked = False
         self._asking, self._asked = asyncio.Lock(), -math.inf
         self._trouble: LogError | None = None
-        self._standby: threading.Thread | None = None
+        self._standby = threading.Thread(target=self._look_repeatedly, name="onebit standby")
 
     def stored(self) -> dict[str, str | None]:
         """Return the titles of all stored deciders, each with its owner in a database."""
@@ -316,25 +313,23 @@ class WorkerPool:
 
     def open_all(self) -> None:
         """Start opening all deciders; in a shared database, keep checking for free ones."""
-        if not self.is_shared:
+        if self.is_shared:
+            self._standby.start()
+        else:
             self.look()
-            return
 
-        def look_repeatedly() -> None:
-            last, trouble = "", ""
-            while not self.stopping.is_set():
-                try:
-                    self.look()
-                    trouble = ""
-                except Exception as error:  # any error: the standby thread must go on
-                    trouble = str(error) or repr(error)
-                if trouble != last:  # log changes only
-                    _LOG.warning("%s", trouble or "the database can be reached again")
-                last = trouble
-                self.stopping.wait(_LOOK_SECONDS)
-
-        self._standby = threading.Thread(target=look_repeatedly, name="onebit standby")
-        self._standby.start()
+    def _look_repeatedly(self) -> None:
+        last = ""
+        while not self.stopping.is_set():
+            trouble = ""
+            try:
+                self.look()
+            except Exception as error:  # any error: the standby thread must go on
+                trouble = str(error) or repr(error)
+            if trouble != last:  # log changes only
+                _LOG.warning("%s", trouble or "the database can be reached again")
+            last = trouble
+            self.stopping.wait(_LOOK_SECONDS)
 
     def look(self) -> None:
         """Start opening deciders that are new, or were released by another process."""
@@ -438,7 +433,7 @@ class WorkerPool:
     def close(self) -> None:
         """Finish all queued requests and close all deciders."""
         self.stopping.set()
-        if self._standby is not None:
+        if self._standby.is_alive():
             self._standby.join()
         with self._creating:  # no more workers are added
             workers = list(self._workers.values())
