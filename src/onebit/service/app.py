@@ -230,7 +230,7 @@ class _Watch:
 # Routes of a decider.
 
 
-def _verb(name: str, role: str, verb: Any, result: Any, takes_lists: bool = False) -> Route:
+def _verb(name: str, role: str, verb: Any, takes_lists: bool = False) -> Route:
     """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item.
 
     The verb's docstring describes it, and ends with an example.
@@ -242,6 +242,7 @@ def _verb(name: str, role: str, verb: Any, result: Any, takes_lists: bool = Fals
         return await worker.submit(call, len(request.scope["state"]["body"]), verb is calls.guess)
 
     about, _, example = _described(verb).partition(" Example: ")
+    result: Any = calls.RESULTS.get(verb.__name__, _ANY)
     if takes_lists:
         about, result = f"{about} One, or a list of up to {MOST_AT_ONCE}.", result | list[Any]
     path, asks = f"{_DECIDER}/{name}", request_of(verb)
@@ -262,13 +263,14 @@ def _call_all(verb: Any, items: list[Any], decider: Decider) -> list[Any]:
     return answers
 
 
-def _read(what: str, call: Callable[..., Any], result: Any = _ANY) -> Route:
+def _read(what: str, call: Callable[..., Any]) -> Route:
     """Return a read-only route to a decider, which bypasses its queue; the query has the call's other parameters."""
 
     async def work(request: Request, asked: Struct) -> Any:
         worker = await request.app.workers.find(**request.path_params)
         return await worker.read(partial(call, **structs.asdict(asked)))
 
+    result = calls.RESULTS.get(call.__name__.removeprefix("_"), _ANY)
     return Route("GET", f"{_DECIDER}/{what}", work, _described(call), "read", request_of(call), result)
 
 
@@ -358,16 +360,16 @@ def _page(up: bytes) -> Response:
 _HOME, _DESK = _page(b"./"), _page(b"../../")
 _NEW = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 604800, "exploration_floor": 0.02}
 _ROUTES = [  # in the order in which they are tried
-    _verb("guess", "play", calls.guess, calls.TicketResult, takes_lists=True),
-    _verb("tell", "play", calls.tell, calls.TellResult, takes_lists=True),
-    _verb("shadow", "play", calls.shadow, calls.ShadowResult, takes_lists=True),
-    _verb("settings", "admin", calls.change, _ANY),
-    _verb("classes", "admin", calls.add_class, calls.ClassesResult),
-    _verb("correct", "admin", calls.correct, calls.DoneResult),
-    _verb("withdraw", "admin", calls.withdraw, calls.DoneResult),
+    _verb("guess", "play", calls.guess, takes_lists=True),
+    _verb("tell", "play", calls.tell, takes_lists=True),
+    _verb("shadow", "play", calls.shadow, takes_lists=True),
+    _verb("settings", "admin", calls.change),
+    _verb("classes", "admin", calls.add_class),
+    _verb("correct", "admin", calls.correct),
+    _verb("withdraw", "admin", calls.withdraw),
     _read("status", calls.status),
     _read("report", calls.report),
-    _read("log", _log_page, calls.EventsResult),
+    _read("log", _log_page),
     _read("open", _open_tickets),
     _read("ticket", _one_ticket),
     _read("columns", _columns),
