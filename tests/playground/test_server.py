@@ -208,9 +208,12 @@ def test_what_is_missing_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch
     assert onebit("playground", "--port", "99999").returncode == 1
 
 
-def test_sessions_are_bounded_in_number_and_age_and_unguessable() -> None:
+def test_sessions_are_bounded_in_number_and_age_and_unguessable(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    sessions = _Sessions(most=3, idle_seconds=10.0, clock=lambda: now[0])
+    monkeypatch.setattr(server, "_MOST_SESSIONS", 3)
+    monkeypatch.setattr(server, "_IDLE_SECONDS", 10.0)
+    monkeypatch.setattr(server.time, "monotonic", lambda: now[0])
+    sessions = _Sessions()
     ids = [sessions.add(number) for number in range(3)]
     assert sessions.get(ids[0]) == 0
     fourth = sessions.add(3)  # the second was left alone longest

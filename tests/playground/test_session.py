@@ -149,9 +149,10 @@ def test_points_that_join_while_others_are_measured_count(monkeypatch: pytest.Mo
     assert seen == [2, 3]
 
 
-def test_nobody_measures_for_a_session_that_is_over() -> None:
+def test_nobody_measures_for_a_session_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.playground.server._MOST_SESSIONS", 1)
     session = wedges_session()
-    sessions = _Sessions(most=1, idle_seconds=60.0, let_go=Session.end)
+    sessions = _Sessions()
     sessions.add(session)
     sessions.add(wedges_session())
     session.prepare().join()

@@ -19,6 +19,7 @@ from onebit.reporting.looks import PALETTE
 from onebit.service.gate import Gate, Problem, Route, json_response, page_routes
 
 _PAGE = Path(__file__).parent / "page"
+_MOST_SESSIONS, _IDLE_SECONDS = 12, 2 * 3600.0
 _LARGEST_TABLE = 2_000_000  # maximum characters of an uploaded table
 _CATALOGUE = {
     "streams": [{"name": name, "title": title} for name, (title, _) in SCENES.items()],
@@ -33,21 +34,14 @@ _CATALOGUE = {
 class _Sessions:
     """Keeps objects under random ids; idle ones are dropped, and the least recently used when there are too many."""
 
-    def __init__(
-        self,
-        most: int = 12,
-        idle_seconds: float = 2 * 3600.0,
-        clock: Callable[[], float] = time.monotonic,
-        let_go: Callable[[Any], None] = lambda _thing: None,
-    ) -> None:
-        self._most, self._idle_seconds, self._clock, self._let_go = most, idle_seconds, clock, let_go
+    def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[Any, float]] = OrderedDict()  # the one used longest ago first
 
     def add(self, thing: Any) -> str:
         """Store an object and return its id."""
         self._drop_old(room=1)
         name = secrets.token_urlsafe(16)
-        self._kept[name] = thing, self._clock()
+        self._kept[name] = thing, time.monotonic()
         return name
 
     def get(self, name: str) -> Any:
@@ -56,17 +50,18 @@ class _Sessions:
         if name not in self._kept:
             raise Problem(404, "there is no such session: it was left alone too long; start a new one")
         thing, _ = self._kept.pop(name)
-        self._kept[name] = thing, self._clock()
+        self._kept[name] = thing, time.monotonic()
         return thing
 
     def drop(self, name: str) -> None:
         """Drop the object with an id, if there is one."""
-        if name in self._kept:
-            self._let_go(self._kept.pop(name)[0])
+        thing, _ = self._kept.pop(name, (None, 0.0))
+        if isinstance(thing, Session):
+            thing.end()
 
     def _drop_old(self, room: int = 0) -> None:
         for name, (_, used) in list(self._kept.items()):
-            if len(self._kept) + room > self._most or self._clock() - used > self._idle_seconds:
+            if len(self._kept) + room > _MOST_SESSIONS or time.monotonic() - used > _IDLE_SECONDS:
                 self.drop(name)
 
 
@@ -96,7 +91,7 @@ class Playground(Gate):
     """The ASGI application, with no sessions yet."""
 
     def __init__(self) -> None:
-        sessions, oracles = _Sessions(let_go=Session.end), _Sessions()
+        sessions, oracles = _Sessions(), _Sessions()
         home = Response((_PAGE / "index.html").read_bytes(), media_type="text/html")
 
         def dropped(request: Request) -> Response:

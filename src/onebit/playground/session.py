@@ -49,7 +49,7 @@ _SHOWN_ROUNDS = 250  # points in the picture
 _LATELY = 100  # rounds of the recent mistakes
 _CURVE_POINTS = 300
 _SHOWN_FACTS = 300
-_SECONDS = 0.15  # after which `advance` returns, but not before one round
+_SECONDS = 0.1  # after which `advance` plays no more rounds, but not before one
 _LOCK_SECONDS = 30.0
 _MEASURED_CELLS = 200_000  # rows × columns up to which the margin is measured
 _MOST_SQUARED = 500_000  # maximum columns × columns × classes of second-order learners: half a second a round
@@ -161,7 +161,6 @@ class Session:
         self._round = 0
         self._mistakes = np.zeros((MOST_ROUNDS + 1, len(learners)), dtype=np.int64)  # after each round
         self._shown: deque[dict[str, Any]] = deque(maxlen=_SHOWN_ROUNDS)
-        self._seconds_per_round = 0.0
         self._state = _READY
         self._promises: list[dict[str, Any] | None] = [None] * len(learners)
         self._measured = -1
@@ -231,16 +230,12 @@ class Session:
         """Play rounds with every learner; return how many: fewer if time is up, or there are no more."""
         check_integer("rounds", rounds, low=1, high=MOST_AT_ONCE)
         with self._locked(needs_learners=True):
-            start, played = time.monotonic(), 0
-            while played < rounds and (played == 0 or time.monotonic() - start < _SECONDS):
-                before = time.monotonic()
-                left = max(_SECONDS - (before - start), 0.0)
-                chunk = int(left / self._seconds_per_round) if self._seconds_per_round else 1
-                X, y = self._scene.take(self._round, min(rounds - played, max(chunk, 1)))
+            end, played = time.monotonic() + _SECONDS, 0
+            while played < rounds and (played == 0 or time.monotonic() < end):
+                X, y = self._scene.take(self._round, min(rounds - played, played or 1))  # as many as before
                 if not len(y):
                     break
                 self._play(X, y)
-                self._seconds_per_round = (time.monotonic() - before) / len(y)
                 played += len(y)
             if self._round >= MOST_ROUNDS:
                 self._state = _FINISHED
