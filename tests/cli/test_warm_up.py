@@ -73,7 +73,7 @@ def test_what_it_compiled_is_there_for_other_processes(tmp_path: Path) -> None:
 
 
 def test_it_says_what_it_did(monkeypatch: pytest.MonkeyPatch, notice: CompileNotice) -> None:
-    monkeypatch.setattr(warm_up, "_play", lambda *_arguments: None)
+    monkeypatch.setattr(warm_up, "play", lambda *_arguments, **_named: None)
     monkeypatch.setattr(warm_up, "_decide", lambda *_arguments: setattr(notice, "n_compiled", 7))
     run = onebit("warm-up", "Majority")
     assert run.returncode == 0, run.stderr

@@ -212,7 +212,7 @@ def test_sessions_are_bounded_in_number_and_age_and_unguessable(monkeypatch: pyt
     now = [0.0]
     monkeypatch.setattr(server, "_MOST_SESSIONS", 3)
     monkeypatch.setattr(server, "_IDLE_SECONDS", 10.0)
-    monkeypatch.setattr(server.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("onebit.playground.server.time.monotonic", lambda: now[0])
     sessions = _Sessions()
     ids = [sessions.add(number) for number in range(3)]
     assert sessions.get(ids[0]) == 0

@@ -12,7 +12,6 @@ from onebit.playground.scenes import (
     _MOST_POINTS,
     DRAWN_LABELS,
     MOST_ROUNDS,
-    Point,
     make_scene,
     scene_from_table,
 )
@@ -26,6 +25,7 @@ from onebit.playground.session import (
     Oracle,
     Session,
     _new_learner,
+    _Point,
     _promised,
 )
 from onebit.service.gate import Problem
@@ -91,19 +91,19 @@ def test_opinions_are_chances_where_there_is_no_bank() -> None:
 def test_drawn_points_are_played_and_kept_within_bounds() -> None:
     session = Session(make_scene("drawn", 0), LIGHT, seed=0)
     assert session.advance(5) == 0
-    session.add_points([Point(-0.5, 0.5, "blue"), Point(0.5, -0.5, "green")])
+    session.add_points([_Point(-0.5, 0.5, "blue"), _Point(0.5, -0.5, "green")])
     assert session.advance(2) == 2
     frame = session.frame()
     assert [each["truth"] for each in frame["rounds"]] == [0, 2]  # new points come first, in their order
     assert frame["stream"]["points"] == [[-0.5, 0.5, 0], [0.5, -0.5, 2]]
-    for bad in (Point(2.0, 0.0, "blue"), Point(0.0, 0.0, "<b>"), Point(float("nan"), 0.0, "blue")):
+    for bad in (_Point(2.0, 0.0, "blue"), _Point(0.0, 0.0, "<b>"), _Point(float("nan"), 0.0, "blue")):
         with pytest.raises(ValueError, match=r"x must|label must"):
-            session.add_points([Point(0.0, 0.0, "blue"), bad])
+            session.add_points([_Point(0.0, 0.0, "blue"), bad])
     assert len(session.frame()["stream"]["points"]) == 2  # all or none
     with pytest.raises(ValueError, match="at most"):
-        session.add_points([Point(0.0, 0.0, DRAWN_LABELS[0])] * (_MOST_POINTS - 1))
+        session.add_points([_Point(0.0, 0.0, DRAWN_LABELS[0])] * (_MOST_POINTS - 1))
     with pytest.raises(ValueError, match="drawn"):
-        wedges_session().add_points([Point(0.0, 0.0, "blue")])
+        wedges_session().add_points([_Point(0.0, 0.0, "blue")])
 
 
 def test_a_learner_that_would_take_gigabytes_is_refused() -> None:
@@ -135,13 +135,13 @@ def test_a_session_whose_margins_cannot_be_measured_is_played(
 
 def test_points_that_join_while_others_are_measured_count(monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(make_scene("drawn", 0), ["perceptron"], seed=0)
-    session.add_points([Point(-0.5, 0.5, "blue"), Point(0.5, 0.5, "green")])
+    session.add_points([_Point(-0.5, 0.5, "blue"), _Point(0.5, 0.5, "green")])
     seen: list[int] = []
 
     def joined(X: np.ndarray, *args: object, **named: object) -> None:
         seen.append(len(X))
         if len(seen) == 1:
-            session.add_points([Point(0.5, -0.5, "green")])
+            session.add_points([_Point(0.5, -0.5, "green")])
         raise TimeoutError
 
     monkeypatch.setattr("onebit.playground.session.margin", joined)

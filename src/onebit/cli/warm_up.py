@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,10 +33,7 @@ def command(
     ] = (),
 ) -> None:
     """Compile what you will need, so that no first guess waits for it; the code is kept on disk."""
-    names = several(learners) or list(DEFAULT_ENTRIES)
-    if _ALL in names:
-        names += sorted(cls.__name__ for cls in all_learners())
-    names = [name for name in dict.fromkeys(names) if name != _ALL]
+    names = _named(learners)
     players = [player for player in map(parse_player, names) if isinstance(player, LearnerPlayer)]
     if len(players) < len(names):
         raise ValueError(f"{', '.join(names)}: only learners can be compiled; leave other players out")
@@ -58,6 +55,13 @@ def command(
     what = f"{counted} compiled" if n_compiled else "everything was there already"
     text = f"Ready after {seconds:.1f} seconds: {what}. The code is kept in {folder}."
     console.print(on_screen(text), highlight=False, soft_wrap=True)
+
+
+def _named(learners: Sequence[str]) -> list[str]:
+    names = several(learners) or list(DEFAULT_ENTRIES)
+    if _ALL in names:
+        names += sorted(cls.__name__ for cls in all_learners())
+    return [name for name in dict.fromkeys(names) if name != _ALL]
 
 
 def _check_place() -> Path:

@@ -13,22 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from onebit.decider.requests import request_of
-from onebit.playground.scenes import DRAWN_LABELS, SCENES, make_scene, scene_from_table
-from onebit.playground.session import CATALOGUE, MOST_AT_ONCE, MOST_LEARNERS, Oracle, Session
-from onebit.reporting.looks import PALETTE
+from onebit.playground.scenes import make_scene, scene_from_table
+from onebit.playground.session import Oracle, Session
 from onebit.service.gate import Gate, Problem, Route, json_response, page_routes
 
 _PAGE = Path(__file__).parent / "page"
 _MOST_SESSIONS, _IDLE_SECONDS = 12, 2 * 3600.0
 _LARGEST_TABLE = 2_000_000  # maximum characters of an uploaded table
-_CATALOGUE = {
-    "streams": [{"name": name, "title": title} for name, (title, _) in SCENES.items()],
-    "learners": [{"key": key, "title": entry.title, "says": entry.description} for key, entry in CATALOGUE.items()],
-    "most_learners": MOST_LEARNERS,
-    "most_at_once": MOST_AT_ONCE,
-    "drawn_labels": DRAWN_LABELS,
-    "palette": PALETTE[:-1],
-}
 
 
 class _Sessions:
@@ -101,7 +92,7 @@ class Playground(Gate):
         routes = [
             Route("GET", "/", lambda _request: home),
             *page_routes(_PAGE),
-            Route("GET", "/api/catalogue", lambda _request: _CATALOGUE),
+            Route("GET", "/api/catalogue", lambda _request: Session.choices()),
             _new("/api/sessions", sessions, _new_session),
             _call("GET", "/api/sessions/{name}", sessions, Session.frame),
             _call("POST", "/api/sessions/{name}/advance", sessions, Session.advance),

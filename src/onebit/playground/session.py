@@ -2,6 +2,7 @@
 
 import logging
 import math
+import sys
 import threading
 import time
 from collections import deque
@@ -11,7 +12,7 @@ from copy import deepcopy
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from onebit.bounds import Claim
 from onebit.inputs import Floats, Integers, check_integer, check_seed
@@ -28,15 +29,15 @@ from onebit.learners import (
 )
 from onebit.learners.base import in_linear_space
 from onebit.learners.run import play_stream
-from onebit.playground.scenes import MOST_ROUNDS, Drawn, Number, Point, Scene
-from onebit.reporting.looks import Shown, looks_of
+from onebit.playground.scenes import DRAWN_LABELS, MOST_ROUNDS, SCENES, Drawn, Scene
+from onebit.reporting.looks import PALETTE, Shown, looks_of
 from onebit.reporting.text import bound_text, printable
 from onebit.service.gate import Problem
 from onebit.streams import bundled
 from onebit.theory import Margin, Progress, margin
 
-MOST_LEARNERS = 4  # maximum number of learners in a session
-MOST_AT_ONCE = 500  # maximum number of rounds in one call of `Session.advance`
+_MOST_LEARNERS = 4  # maximum number of learners in a session
+_MOST_AT_ONCE = 500  # maximum number of rounds in one call of `Session.advance`
 _WARMING_UP, _READY, _FINISHED, _FAILED = "warming up", "ready", "finished", "failed"
 # This budget limits a session to some megabytes, and a picture to some tenths of a second.
 _BUDGET = 300
@@ -56,6 +57,7 @@ _MOST_SQUARED = 500_000  # maximum columns × columns × classes of second-order
 _MOST_NAMES, _LONGEST_NAME = 10, 40
 _SHELF = 40  # digits shown sorted by the learner's current guess
 _REMEMBERED, _LATEST = 12, 10  # answers shown, and those of the score of late
+_Number = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 _WHY_FAILED = "something went wrong inside; the terminal says what"
 _LOG = logging.getLogger("onebit.playground")
 
@@ -144,12 +146,20 @@ def _no_bound(why: str) -> dict[str, Any]:
 # The sessions.
 
 
+class _Point(Struct, forbid_unknown_fields=True):
+    """A point that a person draws."""
+
+    x: _Number
+    y: _Number
+    label: Annotated[str, Meta(max_length=40)]
+
+
 class Session:
     """One to four learners of `CATALOGUE` on the same rounds, of a scene that is the session's own. Thread-safe."""
 
     def __init__(self, scene: Scene, learners: Sequence[str], seed: int) -> None:
-        if not 1 <= len(learners) <= MOST_LEARNERS or len(set(learners)) < len(learners):
-            raise ValueError(f"learners must be 1 to {MOST_LEARNERS} different ones; got {list(learners)!r}")
+        if not 1 <= len(learners) <= _MOST_LEARNERS or len(set(learners)) < len(learners):
+            raise ValueError(f"learners must be 1 to {_MOST_LEARNERS} different ones; got {list(learners)!r}")
         self._keys, self._scene, self._seed = tuple(learners), scene, seed
         self._classes = list(range(len(scene.labels)))
         self._learners = self._fresh()
@@ -165,6 +175,20 @@ class Session:
         self._promises: list[dict[str, Any] | None] = [None] * len(learners)
         self._measured = -1
         self._is_over = False
+
+    @staticmethod
+    def choices() -> dict[str, Any]:
+        """Return what a page may choose from."""
+        return {
+            "streams": [{"name": name, "title": title} for name, (title, _) in SCENES.items()],
+            "learners": [
+                {"key": key, "title": each.title, "says": each.description} for key, each in CATALOGUE.items()
+            ],
+            "most_learners": _MOST_LEARNERS,
+            "most_at_once": _MOST_AT_ONCE,
+            "drawn_labels": DRAWN_LABELS,
+            "palette": PALETTE[:-1],
+        }
 
     def prepare(self) -> threading.Thread:
         """Compile the learners, and measure the margins for their bounds, in the thread that is returned."""
@@ -226,9 +250,9 @@ class Session:
         """Stop measuring, when the session ends."""
         self._is_over = True
 
-    def advance(self, rounds: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)]) -> int:
+    def advance(self, rounds: Annotated[int, Meta(ge=1, le=_MOST_AT_ONCE)]) -> int:
         """Play rounds with every learner; return how many: fewer if time is up, or there are no more."""
-        check_integer("rounds", rounds, low=1, high=MOST_AT_ONCE)
+        check_integer("rounds", rounds, low=1, high=_MOST_AT_ONCE)
         with self._locked(needs_learners=True):
             end, played = time.monotonic() + _SECONDS, 0
             while played < rounds and (played == 0 or time.monotonic() < end):
@@ -253,14 +277,14 @@ class Session:
         for number, (place, truth, guessed) in enumerate(rounds, before + 1):
             self._shown.append({"round": number, "place": place, "truth": truth, "guesses": guessed})
 
-    def add_points(self, points: list[Point]) -> None:
+    def add_points(self, points: list[_Point]) -> None:
         """Add points to a session of drawn points: all or none."""
         if not isinstance(self._scene, Drawn):
             raise ValueError(f"points can be drawn only where the stream is drawn; this one is {self._scene.title!r}")
         with self._locked():
             scene = deepcopy(self._scene)
             for point in points:
-                scene.add(point)
+                scene.add(point.x, point.y, point.label)
             self._scene = scene
             is_due = self._state == _READY and None not in self._promises
             if is_due:
@@ -345,7 +369,7 @@ class Session:
             facts.append({"place": place, "is": right[0] if right else None, "is_not": is_not})
         return facts
 
-    def opinions(self, learner: int, x: Number, y: Number) -> dict[str, Any]:
+    def opinions(self, learner: int, x: _Number, y: _Number) -> dict[str, Any]:
         """Return the guesses at a point of the picture: of each kernel, or the learner's propensities."""
         chosen = self._chosen(learner)
         with self._locked(needs_learners=True):

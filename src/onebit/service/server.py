@@ -258,14 +258,6 @@ def raise_file_limit() -> int:
     return _MOST_FILES if now == resource.RLIM_INFINITY else now
 
 
-def set_up_process() -> None:
-    """Let threads switch sooner, and exempt modules from garbage collection, which would block requests for 0.1 s."""
-    sys.setswitchinterval(0.001)  # the event loop must not wait long for worker threads
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
-
-
 class _JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -279,12 +271,19 @@ class _JsonLines(logging.Formatter):
         return json.dumps(line, default=repr)
 
 
-def set_up_log(with_requests: bool) -> None:
-    """Log to standard error as JSON lines; with all requests, or only refused ones."""
+def set_up_process(log_requests: bool = False) -> None:
+    """Log to standard error as JSON lines, with all requests or only refused ones, and let no request wait long.
+
+    Threads switch sooner, and modules are exempt from garbage collection, which would block requests for 0.1 s.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
     logging.captureWarnings(True)
     for name in (_NAME, "py.warnings", "uvicorn.error"):
         log = logging.getLogger(name)
         log.handlers, log.propagate = [handler], False
-        log.setLevel(logging.WARNING if name != _NAME else logging.DEBUG if with_requests else logging.INFO)
+        log.setLevel(logging.WARNING if name != _NAME else logging.DEBUG if log_requests else logging.INFO)
+    sys.setswitchinterval(0.001)  # the event loop must not wait long for worker threads
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
