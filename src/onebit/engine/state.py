@@ -74,7 +74,7 @@ class State(ABC):
     """What of `scratch` has one entry per class, along its last axis."""
     takes_sparse: ClassVar[bool] = False
     """Whether its functions take sparse rows; otherwise rows are made dense, as many at a time as fit in memory."""
-    may_have_kernel: ClassVar[bool] = True
+    may_have_kernel: ClassVar[bool] = False
     """Whether a kernel can be to blame for a row that cannot be scored."""
     scores_in_python = False
     """Whether `fill` has something to do: then a stream is handed to the loop row by row."""
@@ -87,6 +87,10 @@ class State(ABC):
     _ready: Mapping[type, tuple[CompiledAlgorithm, Any, Any, Any]] = MappingProxyType({})
     """What a round needs, by kind of rows: looking each up would cost a tenth of the round."""
     _compiled: Mapping[bool, CompiledAlgorithm] = MappingProxyType({})
+
+    def __init__(self, arrays: Any, settings: Any, n_classes: int) -> None:
+        self.arrays, self.settings, self.n_classes = arrays, settings, n_classes
+        self.scratch = self.new_scratch()
 
     # What a subclass gives, or may replace.
 

@@ -72,7 +72,7 @@ class BankState(State):
     scratch: BankScratch
     per_class: ClassVar[tuple[str, ...]] = "scores", "opinions", "targets", "propensities", "estimates"
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(bank.GROWING)
-    takes_sparse = True
+    takes_sparse = may_have_kernel = True
     n_extra = guesses.N_EXTRA
 
     def __init__(
