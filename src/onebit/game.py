@@ -188,6 +188,8 @@ class Answer(NamedTuple):
     correct: bool
     truth: int
     """The right label in the full-information game, −1 in the bandit game."""
+    propensity: float
+    """The probability with which the label was drawn; in a stream what `choose` wrote to ``scratch.propensities``."""
 
 
 _tokens: list[bytes] = []

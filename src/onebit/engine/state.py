@@ -204,7 +204,7 @@ class State(ABC):
 
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from the answer to one guess and return whether anything changed; `truth` as in `Answer`."""
-        round, _, _, explored, label, row, scores, *_ = guess
+        round, _, propensity, explored, label, row, scores, *_ = guess
         if self._scored_round != round:
             # The answer is late: other rounds were played since the guess.
             self.score(row, row)
@@ -213,7 +213,7 @@ class State(ABC):
         else:
             compiled, state, scratch, settings = self._ready[type(row)]
         self._scored_round = -1
-        return compiled.update(state, row, scratch, label, explored, correct, truth, settings)
+        return compiled.update(state, row, scratch, (label, explored, correct, truth, propensity), settings)
 
     def score(self, prepared: Rows, row: Rows | str) -> None:
         """Write the scores of a row to `scratch`; `row` is what an error names."""
@@ -233,12 +233,15 @@ class State(ABC):
         propensities: Floats = self.scratch.propensities.copy()
         return propensities
 
-    def learn_as_played(self, row: Rows, label: int, explored: bool, correct: bool, truth: int) -> bool:
+    def learn_as_played(
+        self, row: Rows, label: int, explored: bool, correct: bool, truth: int, propensity: float = 1.0
+    ) -> bool:
         """Learn from a round that another system played as if it were one of its own."""
         prepared = self.prepare(row)
         self.score(prepared, row)
         compiled, arrays, scratch, settings = self._ready[type(prepared)]
-        return compiled.update(arrays, unlocked(prepared), scratch, label, explored, correct, truth, settings)
+        answer = label, explored, correct, truth, propensity
+        return compiled.update(arrays, unlocked(prepared), scratch, answer, settings)
 
     # Some of the labels only.
 

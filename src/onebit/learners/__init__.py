@@ -7,6 +7,7 @@ from onebit.learners.banditron import Banditron
 from onebit.learners.base import Learner
 from onebit.learners.baselines import Majority, UniformGuess
 from onebit.learners.full_information_svm import FullInformationSVM
+from onebit.learners.gradient import AdaptiveSurrogate, FullInformationLogistic, Gaptron
 from onebit.learners.linear_bandits import (
     Confidit,
     EpsilonGreedy,
@@ -16,7 +17,6 @@ from onebit.learners.linear_bandits import (
     RegCB,
     SquareCB,
 )
-from onebit.learners.logistic import AdaptiveSurrogate, FullInformationLogistic, Gaptron
 from onebit.learners.multiclass_perceptron import MulticlassPerceptron
 from onebit.learners.nearest_neighbor import NearestNeighbor
 from onebit.learners.p_newtron import PNewtron

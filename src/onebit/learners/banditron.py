@@ -75,12 +75,12 @@ def _learn(answer: Answer, scratch: Scratch, settings: Any) -> bool:
 
 
 @jit_inline
-def _learn_logged(answer: Answer, scratch: Scratch, settings: Any) -> bool:
+def _learn_logged(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
     gains, greedy = scratch.gains, highest(scratch.current)
     for i in range(gains.shape[0]):
         gains[i] = -1.0 if i == greedy else 0.0
     if answer.correct:
-        gains[answer.label] += 1.0 / settings[0]
+        gains[answer.label] += 1.0 / answer.propensity
     return True
 
 
