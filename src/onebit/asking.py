@@ -224,11 +224,8 @@ class Asking:
     def state(self) -> dict[str, Any]:
         """Return everything as plain JSON values, for `from_state`."""
         names = ("wrong_at_most", "ask_at_most", *self._COUNTS, *self._AMOUNTS)
-        oldest = max(0, self._n_seen - _WINDOW)
-        recent = [
-            [float(self._recent[0, t % _WINDOW]), bool(self._recent[1, t % _WINDOW])]
-            for t in range(oldest, self._n_seen)
-        ]
+        by_age = self._recent[:, np.arange(max(0, self._n_seen - _WINDOW), self._n_seen) % _WINDOW]
+        recent = [[doubt, wrong == 1.0] for doubt, wrong in by_age.T.tolist()]
         return {name: getattr(self, name) for name in names} | {"recent": recent}
 
     @classmethod

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from onebit.import_paths import find_by_import_path, import_path_of
 
-Arrays = list[npt.NDArray[Any]]
+_Arrays = list[npt.NDArray[Any]]
 
 _PLAIN = (str, int, bool, type(None))
 # Booleans, whole numbers, floats, bytes, words, spans of time and dates.
@@ -66,7 +66,7 @@ class Trusted:
         return cls in self._ours
 
 
-def describe(value: Any, arrays: Arrays | None = None, depth: int = 0) -> Any:
+def describe(value: Any, arrays: _Arrays | None = None, depth: int = 0) -> Any:
     """Return a value as JSON can write it.
 
     Parameters
@@ -131,7 +131,7 @@ def _describe_stranger(value: Any, each: Callable[[Iterable[Any]], list[Any]]) -
     raise ValueError(f"{value!r:.80} cannot be saved: a {cls.__name__} is not made of plain values")
 
 
-def restore(described: Any, trusted: Trusted, arrays: Arrays | None = None) -> Any:
+def restore(described: Any, trusted: Trusted, arrays: _Arrays | None = None) -> Any:
     """Return a value that was described; raises ValueError for what could not have been, or is not trusted."""
     try:
         return _restore(described, trusted, [] if arrays is None else arrays, 0)
@@ -141,7 +141,7 @@ def restore(described: Any, trusted: Trusted, arrays: Arrays | None = None) -> A
         raise ValueError(f"{described!r:.80} describes nothing ({type(error).__name__}: {error})") from error
 
 
-def _restore(described: Any, trusted: Trusted, arrays: Arrays, depth: int) -> Any:
+def _restore(described: Any, trusted: Trusted, arrays: _Arrays, depth: int) -> Any:
     if depth > 2 * _MOST_NESTED:
         raise ValueError("it is nested too deep")
 
@@ -166,9 +166,11 @@ def _restore(described: Any, trusted: Trusted, arrays: Arrays, depth: int) -> An
     if kind == "numpy":
         return _restore_scalar(*held)
     if kind == "array":
-        return arrays[check_position(held, len(arrays))]
+        if type(held) is not int or not 0 <= held < len(arrays):
+            raise ValueError(f"{held!r:.80} is no position among {len(arrays)}")
+        return arrays[held]
     if kind == "objects":
-        return _restore_objects(held[0], each(held[1]))
+        return np.fromiter(each(held[1]), dtype=object).reshape(held[0])
     return _restore_stranger(kind, held, trusted, each)
 
 
@@ -178,13 +180,6 @@ def _restore_scalar(name: str, content: str) -> Any:
         raise ValueError(f"{name!r} is no scalar")
     (scalar,) = np.frombuffer(bytes.fromhex(content), dtype=dtype)
     return scalar
-
-
-def _restore_objects(shape: Any, items: list[Any]) -> Any:
-    array = np.empty(len(items), dtype=object)
-    for i, item in enumerate(items):
-        array[i] = item
-    return array.reshape(shape)
 
 
 def _restore_stranger(kind: str, held: Any, trusted: Trusted, each: Callable[[Any], list[Any]]) -> Any:
@@ -211,13 +206,6 @@ def _restore_stranger(kind: str, held: Any, trusted: Trusted, each: Callable[[An
             value.__setstate__(held_by_it)
         elif held_by_it is not None:
             vars(value).update(held_by_it)
-    return value
-
-
-def check_position(value: Any, size: int) -> int:
-    """Return a position among `size` of them, or raise ValueError."""
-    if type(value) is not int or not 0 <= value < size:
-        raise ValueError(f"{value!r:.80} is no position among {size}")
     return value
 
 
