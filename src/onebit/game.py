@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from onebit.inputs import Floats, Rows, SparseRows, check_rows
+from onebit.inputs import Floats, Rows, SparseRows, check_integer, check_rows, check_whole_numbers
 from onebit.machine_memory import check_memory
 from onebit.typed_json import Trusted, describe, parse, restore, write
 
@@ -140,11 +140,9 @@ class Guess(NamedTuple):
             if type(row) is list:
                 rows: Rows = _floats(row)[None]
             else:
-                columns, n_columns = row["columns"], row["n_columns"]
-                if type(columns) is not list or not all(type(column) is int for column in [*columns, n_columns]):
-                    raise ValueError(f"{columns!r:.80} is no list of columns")
-                starts = np.array([0, len(columns)])
-                rows = SparseRows(_floats(row["values"]), np.array(columns, dtype=np.int64), starts, n_columns)
+                columns = check_whole_numbers("columns", row["columns"])
+                n_columns = check_integer("n_columns", row["n_columns"], low=1)
+                rows = SparseRows(_floats(row["values"]), columns, np.array([0, len(columns)]), n_columns)
             scores = _floats(restore(fields.pop("scores"), allowed))  # a label that was not allowed has −∞
             fields |= {"row": rows, "scores": scores, "evidence": _floats(fields.pop("evidence"))}
             return cls(round=round, label=label, labels=(), token=token, **fields)
@@ -229,11 +227,7 @@ class Tickets:
         head, rest = (round, label, propensity, explored, index), (labels, token)
         # Half the time of Guess(…), which calls it.
         self._kept[round] = tuple.__new__(Guess, (*head, row, scores, version, confidence, evidence, *rest))
-        if type(row) is SparseRows:
-            own: Any = SparseRows(row.values.copy(), row.columns.copy(), row.starts.copy(), row.n_columns)
-        else:
-            own = row.copy()
-        copies = own, scores.copy(), version, confidence, evidence.copy()
+        copies = row.copy(), scores.copy(), version, confidence, evidence.copy()
         self._latest = guess = tuple.__new__(Guess, (*head, *copies, *rest))
         return guess
 
@@ -365,12 +359,10 @@ def _check_fit(guess: Guess, learner: Any) -> None:
     else:
         fits = checked.shape[0] == 1 and state.takes(checked, learner.n_features_in_)
         if isinstance(row, SparseRows):  # its columns rise, and nothing is left over
-            columns, starts = np.array_equal(checked.columns, row.columns), np.array_equal(checked.starts, row.starts)
-            fits = fits and columns and starts and len(checked.values) == len(row.values)
+            fits = fits and all(map(np.array_equal, checked[:3], row[:3]))
     n_evidence = 0 if learner._confidence is None else learner._confidence.n_evidence
-    fits = fits and len(evidence) in (0, n_evidence) and bool(np.isfinite(evidence).all())
-    fits = fits and guess.index < len(learner._labels)
-    if not (fits and state.takes_scores(guess.scores, guess.index)):
+    fits = fits and guess.index < len(learner._labels) and len(evidence) in (0, n_evidence)
+    if not (fits and np.isfinite(evidence).all() and state.takes_scores(guess.scores, guess.index)):
         raise ValueError(f"guess of round {guess.round} has a row or scores that no guess is made from")
 
 
