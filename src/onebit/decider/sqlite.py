@@ -58,10 +58,10 @@ class SQLiteLog(EventLog):
         super().__init__(Path(path))
         self._file = Path(path).resolve()  # SQLite too puts its other files beside the target of a link
         self._journal = _beside(self._file, "-wal")
-        self._mark = MarkFile(self._file)
+        self._mark = _MarkFile(self._file)
         if about is None and self._is_empty() and (accept_loss or not os.path.lexists(self._mark.path)):
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
-        self._owner = OwnerFile(self._file)
+        self._owner = _OwnerFile(self._file)
         with ExitStack() as undo:
             undo.callback(self._owner.release)
             self._check_mark(accept_loss)  # after locking: the last owner may have written it
@@ -225,7 +225,7 @@ class SQLiteLog(EventLog):
 
     def _acknowledge(self, lines: list[tuple[Any, ...]]) -> None:
         with suppress(OSError):  # the events are in the log, and the next write records a later mark
-            self._mark.write(Mark(lines[-1][0], lines[-1][-1]))
+            self._mark.write(_Mark(lines[-1][0], lines[-1][-1]))
 
     def _check_in_place(self) -> None:
         """Raise if the file was removed or replaced: writes to it would be lost."""
@@ -292,7 +292,7 @@ def _is_in_place(opened: int, path: Path) -> bool:
         return False
 
 
-class OwnerFile:
+class _OwnerFile:
     """The lock on a log file: a locked file beside it that names the owner; released when the process ends."""
 
     def __init__(self, path: Path) -> None:
@@ -338,14 +338,14 @@ class OwnerFile:
             self._file = None
 
 
-class Mark(NamedTuple):
+class _Mark(NamedTuple):
     """The last acknowledged event, with its checksum in the log."""
 
     seq: int
     checksum: bytes
 
 
-class MarkFile:
+class _MarkFile:
     """The file with a log's mark: one line of fixed length, within a sector of the disk, which is written whole.
 
     It is not synced with every event: it survives a crash of the process, and after a power failure it may be behind
@@ -356,13 +356,13 @@ class MarkFile:
         self.path = _beside(log, ".last")
         self._is_ours = False  # it was read or written, and may be written over
 
-    def read(self) -> Mark | None:
+    def read(self) -> _Mark | None:
         """Return the mark, None if there is no file; raises ValueError if damaged, OSError for a link or pipe."""
         try:
             with open(self.path, "rb", opener=_open_plain) as file:
                 line = file.read(_LONGEST_FILE)
             seq, event, _ = line.decode().split()
-            mark = Mark(int(seq), bytes.fromhex(event))
+            mark = _Mark(int(seq), bytes.fromhex(event))
             if line != _mark_line(mark):
                 raise ValueError("it is damaged")
         except FileNotFoundError:
@@ -370,7 +370,7 @@ class MarkFile:
         self._is_ours = True
         return mark
 
-    def write(self, mark: Mark) -> None:
+    def write(self, mark: _Mark) -> None:
         """Write a new mark, to a new file if the present one is damaged or was removed."""
         if self._is_ours:
             with suppress(FileNotFoundError):
@@ -389,7 +389,7 @@ class MarkFile:
             os.fsync(file.fileno())
 
 
-def _mark_line(mark: Mark) -> bytes:
+def _mark_line(mark: _Mark) -> bytes:
     text = f"{mark.seq:020d} {mark.checksum.hex()}"
     return f"{text} {blake2b(text.encode(), digest_size=8).hexdigest()}\n".encode()
 
