@@ -124,10 +124,10 @@ def test_a_folder_that_was_named_and_cannot_be_written(tmp_path: Path, monkeypat
 
 
 def test_what_could_not_be_kept_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def play(*_arguments: Any) -> None:
+    def play(*_arguments: Any, **_named: Any) -> None:
         NOT_KEPT["loop"] = "No space left on device"
 
-    monkeypatch.setattr(warm_up, "_play", play)
+    monkeypatch.setattr(warm_up, "play", play)
     run = onebit("warm-up", "Majority")
     assert run.returncode == 1
     assert "could not be kept (No space left on device): let the variable NUMBA_CACHE_DIR" in run.stderr
