@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.bounds.margin_transformation import sharper_margin, transformed_margin
+from onebit.bounds import sharper_margin, transformed_margin
 from onebit.inputs import Floats, Integers, check_integer, check_rows, dense
 from onebit.kernels import Rational
 from onebit.labels import check_classes, check_labels, encode_labels
