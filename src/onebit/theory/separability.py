@@ -315,7 +315,7 @@ class _Search:
 
     def _certificate(self, kind: Kind, examples: Integers, asked: Integers, weights: npt.NDArray[Any]) -> Certificate:
         own = self._codes[examples]
-        length = combined_length(kind, weights, self._rows[examples], own, asked, self._kernel)
+        length = combined_length(kind, map(Fraction, weights.tolist()), self._rows[examples], own, asked, self._kernel)
         return Certificate(kind, examples, self._classes[asked], weights, length)
 
     def _unit(self, vectors: Floats) -> Floats:
@@ -395,7 +395,7 @@ class _Search:
         """Return the certificate of length 0 over these vertices, if there is one."""
         if self._kernel is not None:
             return None
-        rows = hull.at(np.ldexp(self._rows, -self._column_sizes())).rows(vertices)
+        rows = hull.at(self._rows).rows(vertices)
         # Every column in its own units, so that the whole numbers stay short.
         weights = vanishing_weights(np.array([whole(column)[0] for column in rows.T], dtype=object).T)
         if weights is None:
