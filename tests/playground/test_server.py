@@ -11,7 +11,7 @@ import pytest
 from in_process import onebit
 from onebit.cli.playground import _listen
 from onebit.decider.client import LARGEST_BODY
-from onebit.extras import EXTRAS
+from onebit.extras import _EXTRAS
 from onebit.playground import server
 from onebit.playground.server import Playground, Sessions
 from onebit.service.gate import PAGE_PARTS, Problem
@@ -200,7 +200,7 @@ def test_another_port_is_taken_where_one_is_in_use() -> None:
 
 
 def test_what_is_missing_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(EXTRAS, "serve", ("uvicorn", "not_there_at_all"))
+    monkeypatch.setitem(_EXTRAS, "serve", ("uvicorn", "not_there_at_all"))
     run = onebit("playground", "--no-browser")
     assert run.returncode == 1
     line = "the playground needs not_there_at_all, which is not installed: pip install 'onebit[serve]'"

@@ -19,7 +19,7 @@ pytest.importorskip("starlette")
 import onebit
 from onebit.decider.decider import Decider
 from onebit.decider.queries import kernel_weights
-from onebit.decider.replay import state_of
+from onebit.decider.state import State
 from onebit.service.app import PAGE
 from onebit.service.gate import PAGE_PARTS
 from onebit.service.pages import _shown_record
@@ -77,7 +77,7 @@ def test_the_course_is_bounded_and_in_the_snapshot(desk: Decider) -> None:
     steps = {after.answered - before.answered for before, after in pairwise(told[:-1])}
     assert steps == {4}
     state = desk._state
-    again = state_of(desk.settings, state.to_bytes())
+    again = State.of_bytes(desk.settings, state.to_bytes())
     assert (again.curve, again.stride) == (state.curve, state.stride)
 
 

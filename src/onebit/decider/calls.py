@@ -58,13 +58,16 @@ _Floor = Annotated[Any, _shown("the share of guesses drawn uniformly, from 0 to 
 _Count = Annotated[Any, _shown(None, "integer")]
 _Json = dict[str, Any]
 
-# What verbs return.
-TicketResult = defstruct("TicketResult", [("id", str), ("label", Any), ("propensity", float), ("time", str)])
-TellResult = defstruct("TellResult", [("news", bool)])
-DoneResult = defstruct("DoneResult", [("done", bool)])
-ShadowResult = defstruct("ShadowResult", [("label", Any), ("agrees", bool)])
-ClassesResult = defstruct("ClassesResult", [("classes", list[Any])])
-EventsResult = defstruct("EventsResult", [("events", list[Any]), ("next", int)])
+_DONE = defstruct("DoneResult", [("done", bool)])
+RESULTS = {  # of what verbs return, for the documentation
+    "guess": defstruct("TicketResult", [("id", str), ("label", Any), ("propensity", float), ("time", str)]),
+    "tell": defstruct("TellResult", [("news", bool)]),
+    "correct": _DONE,
+    "withdraw": _DONE,
+    "shadow": defstruct("ShadowResult", [("label", Any), ("agrees", bool)]),
+    "add_class": defstruct("ClassesResult", [("classes", list[Any])]),
+    "log_page": defstruct("EventsResult", [("events", list[Any]), ("next", int)]),
+}
 
 
 # The verbs, described for agents.

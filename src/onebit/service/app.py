@@ -106,7 +106,7 @@ _DECIDER = "/v1/{namespace}/{name}"
 _ANY = dict[str, Any]
 
 
-def _verb(name: str, role: str, verb: Any, result: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
+def _verb(name: str, role: str, verb: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
     """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item."""
 
     def work(request: Request, asked: Any) -> Any:
@@ -114,6 +114,7 @@ def _verb(name: str, role: str, verb: Any, result: Any, about: str, example: Any
         n_bytes = len(request.scope["state"]["body"])
         return request.app.workers.submit(*request.path_params.values(), call, n_bytes, verb is calls.guess)
 
+    result: Any = calls.RESULTS.get(verb.__name__, _ANY)
     if takes_lists:
         about, result = f"{about} One, or a list of up to {MOST_AT_ONCE}.", result | list[Any]
     asks = request_of(verb)
@@ -130,13 +131,14 @@ def _call_all(verb: Any, items: list[Any], decider: Decider) -> list[Any]:
     return answers
 
 
-def _read(what: str, call: Callable[..., Any], about: str, result: Any = _ANY) -> Route:
+def _read(what: str, call: Callable[..., Any], about: str) -> Route:
     """Return a read-only route to a decider, which bypasses its queue; the query has the call's other parameters."""
 
     async def work(request: Request, asked: Struct) -> Any:
         worker = await request.app.workers.find(**request.path_params)
         return await worker.read(partial(call, **structs.asdict(asked)))
 
+    result = calls.RESULTS.get(call.__name__, _ANY)
     return Route("GET", f"{_DECIDER}/{what}", work, about, "read", request_of(call), result)
 
 
@@ -209,32 +211,32 @@ _RECORD = {"channel": "mail", "length": 212}
 _NEW = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 604800, "exploration_floor": 0.02}
 _ROUTES = [  # in the order in which they are tried
     _verb(
-        "guess", "play", calls.guess, calls.TicketResult,
+        "guess", "play", calls.guess,
         "Name a label for a record, and hand out a ticket. The same key again is the same ticket again.",
         {"record": _RECORD, "among": None, "key": "order-17"}, True,
     ),
     _verb(
-        "tell", "play", calls.tell, calls.TellResult,
+        "tell", "play", calls.tell,
         "Say whether a guess was right. The same again is fine, and counted once.",
         {"id": "5-9f…", "correct": True}, True,
     ),
     _verb(
-        "shadow", "play", calls.shadow, calls.ShadowResult,
+        "shadow", "play", calls.shadow,
         "Say what you decided yourself, and whether it was right; the result is what the decider would have done.",
         {"record": _RECORD, "label": "refund", "correct": True, "propensity": None, "key": "order-17"}, True,
     ),
     _verb(
-        "settings", "admin", calls.change, _ANY,
+        "settings", "admin", calls.change,
         "Change deadline, silence, exploration_floor or max_open, from now on.", {"deadline": 604800},
     ),
-    _verb("classes", "admin", calls.add_class, calls.ClassesResult, "Let a label join.", {"label": "complaint"}),
+    _verb("classes", "admin", calls.add_class, "Let a label join.", {"label": "complaint"}),
     _verb(
-        "correct", "admin", calls.correct, calls.DoneResult,
+        "correct", "admin", calls.correct,
         "Say that an answer was a mistake, and what it should have been. Takes a replay.",
         {"id": "5-9f…", "correct": False},
     ),
     _verb(
-        "withdraw", "admin", calls.withdraw, calls.DoneResult,
+        "withdraw", "admin", calls.withdraw,
         "Say that an answer was a mistake, and nothing is known instead. Takes a replay.", {"id": "5-9f…"},
     ),
     _read("status", lambda decider: calls.status(decider), "How many guesses, right, wrong and open."),
@@ -245,7 +247,7 @@ _ROUTES = [  # in the order in which they are tried
     _read(
         "log", log_page,
         f"Events after number ?after=, at most ?limit= (up to {MOST_AT_ONCE}) and {calls.MOST_BYTES_A_PAGE >> 20} MB, "
-        "or one event that is larger; next is the ?after= of the next page.", calls.EventsResult,
+        "or one event that is larger; next is the ?after= of the next page.",
     ),
     _read("open", open_tickets, "Open tickets, newest first: ?older_than=, ?limit=."),
     _read("ticket", one_ticket, "All about a ticket: ?id= is its id, or its key."),
