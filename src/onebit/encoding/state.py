@@ -98,7 +98,8 @@ class EncoderState:
     @property
     def means(self) -> Floats:
         """The mean of the numbers that each slot has had."""
-        return self.statistics[_MEAN]
+        means: Floats = self.statistics[_MEAN]
+        return means
 
     def grown_by(self, entries: list[Any]) -> "EncoderState":
         """Return a copy with more entries; statistics and counts are shared."""
