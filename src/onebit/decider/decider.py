@@ -214,8 +214,7 @@ class Decider:
         self._check_usable()
         with self._lock:
             self._check_usable()
-            self._recorder.make_ready()
-            result, batch = operation(*args), self._log.latest
+            result, batch = self._recorder.run(operation, *args)
         self._log.settle(batch)
         return result
 
