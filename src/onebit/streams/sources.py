@@ -23,10 +23,8 @@ from onebit.streams.data_set import DataSet, Matrix, as_matrix, make_data_set
 from onebit.streams.files import BUNDLED, SUFFIXES, TABLES, bundled, ending, plain_name, read_table
 from onebit.streams.reading import PLAIN, Reading
 
-# The number of classes of a stream is found from its labels; in so many rounds rare ones occur too.
-_ENOUGH_ROUNDS = 10_000
-# The most rounds drawn for each one played, where a change leaves rounds out.
-_MOST_DRAWN = 1000
+_ENOUGH_ROUNDS = 10_000  # a stream's classes are found from its labels; in so many rounds rare ones occur too
+_MOST_DRAWN = 1000  # the most rounds drawn for each one played, where a change leaves rounds out
 
 
 class Source(NamedTuple):
