@@ -25,12 +25,13 @@ from onebit.theory.certificates import (
     Kind,
     Separator,
     attained,
-    blocks,
     combined_length,
     conflicting_pair,
-    to_unit,
+    longest,
+    root_up,
+    whole,
 )
-from onebit.theory.exact import largest_square, root_up, vanishing_weights, whole
+from onebit.theory.exact import vanishing_weights
 from onebit.theory.nearest_point import GAP, Hull, as_decimals, nearest_point
 
 # Lengths of a few such rows together are floats still.
@@ -392,14 +393,6 @@ class _Search:
             return None
         certificate = self._certificate(hull.kind, *hull.conditions(vertices), np.array(weights, dtype=object))
         return certificate if certificate.length == 0.0 else None
-
-
-def longest(rows: Floats) -> float:
-    """Return the length of the longest row, rounded up."""
-    unit = to_unit(rows)
-    squares = np.einsum("ij,ij->i", unit, unit)
-    doubtful = rows[squares >= squares.max() * (1.0 - (rows.shape[1] + 8) * 2.0**-52)]
-    return root_up(max(largest_square(doubtful[block]) for block in blocks(doubtful)))
 
 
 def _kernel_points(rows: Floats, kernel: Kernel) -> tuple[float, Floats]:

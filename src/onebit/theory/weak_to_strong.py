@@ -34,9 +34,9 @@ from onebit.theory.polynomials import (
 )
 from onebit.theory.separability import margin as largest_margins
 
-Construction = type[ChebyshevConstruction] | type[RationalConstruction]
+_Construction = type[ChebyshevConstruction] | type[RationalConstruction]
 
-SIZES = (30, 100, 300, 1000, 3000, 10_000)  # how many rounds of `paper_weak` `measure_looseness` takes by default
+_SIZES = (30, 100, 300, 1000, 3000, 10_000)  # how many rounds of `paper_weak` `measure_looseness` takes by default
 
 
 class StrongSeparators:
@@ -63,7 +63,7 @@ class StrongSeparators:
     """
 
     def __init__(
-        self, weak_vectors: Any, margin: Number, construction: Construction | None = None, *, classes: Any = None
+        self, weak_vectors: Any, margin: Number, construction: _Construction | None = None, *, classes: Any = None
     ) -> None:
         self.weak_vectors = _check_vectors(weak_vectors)
         self.margin = check_fraction("margin", margin)
@@ -123,7 +123,7 @@ class StrongSeparators:
         return Fraction(max(2 * least, 0)) ** 2 / self.proved_margin.inverse_square
 
 
-def strong_separators(X: Any, y: Any, construction: Construction | None = None) -> StrongSeparators:
+def strong_separators(X: Any, y: Any, construction: _Construction | None = None) -> StrongSeparators:
     """Return Theorem 5's construction for labelled examples, from the separators with the largest weak margin.
 
     Parameters
@@ -192,7 +192,7 @@ class Looseness(NamedTuple):
         return math.log2(self.measured)
 
 
-def measure_looseness(sizes: Sequence[int] = SIZES, seed: int = 0) -> list[Looseness]:
+def measure_looseness(sizes: Sequence[int] = _SIZES, seed: int = 0) -> list[Looseness]:
     """Return one row for Figure 1's wedges and one for the beginning of `paper_weak` at each size.
 
     Parameters
