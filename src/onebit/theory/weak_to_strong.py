@@ -34,8 +34,7 @@ from onebit.theory.polynomials import (
 )
 from onebit.theory.separability import margin as largest_margins
 
-_Construction = type[ChebyshevConstruction] | type[RationalConstruction]
-
+_Construction = type[HalfspacePolynomial]
 _SIZES = (30, 100, 300, 1000, 3000, 10_000)  # how many rounds of `paper_weak` `measure_looseness` takes by default
 
 
@@ -73,10 +72,10 @@ class StrongSeparators:
             raise ValueError(
                 f"classes must have one label for each of the {len(self.weak_vectors)} vectors; got {classes!r}"
             )
-        if construction is None:
-            construction = ChebyshevConstruction if stated.larger is stated.chebyshev else RationalConstruction
         # γ₁ or γ₂, and how often the proof has it: 2γ₁ or 4γ₂.
         margins = {ChebyshevConstruction: (stated.chebyshev, 2), RationalConstruction: (stated.rational, 4)}
+        if construction is None:
+            construction = max(margins, key=lambda each: margins[each][0].log2)
         if construction not in margins:
             raise ValueError(
                 f"construction must be ChebyshevConstruction or RationalConstruction; got {construction!r}"
