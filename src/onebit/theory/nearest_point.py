@@ -93,7 +93,7 @@ def as_decimals(points: Floats) -> _Numbers:
     return np.array([[Decimal(entry) for entry in row] for row in points.tolist()])
 
 
-class NearestPoint(NamedTuple):
+class _NearestPoint(NamedTuple):
     """Both sides of the answer: `lower` ≤ δ ≤ `upper`."""
 
     direction: Floats  # any positive multiple of the best vector w
@@ -111,7 +111,7 @@ class NearestPoint(NamedTuple):
 
 def nearest_point(
     hull: Hull, on_pass: Callable[[float], None] | None = None, first: Integers | None = None
-) -> NearestPoint:
+) -> _NearestPoint:
     """Return the hull's nearest point to the origin, beginning with vertices that may be near it.
 
     It ends when the relative gap is at most `GAP`, when the combination's length is zero to rounding, or when rounding
@@ -169,14 +169,14 @@ class _ActiveSet:
         self._r = np.zeros((size, size))
         self._project()
 
-    def both_sides(self, hull: Hull, worst: float) -> NearestPoint:
+    def both_sides(self, hull: Hull, worst: float) -> _NearestPoint:
         """Return the direction and the combination; `worst` is the direction's least product."""
         vertices, direction = np.array(self.vertices), self.direction.astype(float)
         combination = (self.weights @ hull.rows(vertices)).astype(float)
         # the sum and the length may be rounded: neither is a difference of larger numbers.
         upper = float(np.linalg.norm(combination)) / float(self.weights.sum())
         length = float(np.linalg.norm(direction))
-        return NearestPoint(direction, vertices, self.weights, worst / length if length > 0.0 else 0.0, upper)
+        return _NearestPoint(direction, vertices, self.weights, worst / length if length > 0.0 else 0.0, upper)
 
     def bring_in(self, row: _Numbers, vertex: int) -> list[int]:
         """Add a vertex, go to the best weights, and return the vertices that this drove out."""

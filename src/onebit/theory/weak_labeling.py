@@ -1,6 +1,6 @@
 """The weak labelling problem: find weights that agree with everything the feedback has proved (Appendix H).
 
-Weights w₁,…,w_K *agree* with "x is i" if ⟨wᵢ,x⟩ > ⟨wⱼ,x⟩ for every j ≠ i, and with "x is not i" if ⟨wⱼ,x⟩ > ⟨wᵢ,x⟩ for
+_Weights w₁,…,w_K *agree* with "x is i" if ⟨wᵢ,x⟩ > ⟨wⱼ,x⟩ for every j ≠ i, and with "x is not i" if ⟨wⱼ,x⟩ > ⟨wᵢ,x⟩ for
 some j. Whether any weights agree with all facts is NP-complete, by a reduction from Set Splitting. The solver branches
 over which label beats i, and decides every node without rounding. See docs/theory/weak-labeling.md.
 
