@@ -4,7 +4,7 @@ import pytest
 from onebit.experiments import vowpal_wabbit
 from onebit.experiments.comparison import Outcome, settle_in_hindsight
 from onebit.experiments.entries import Entry, rival_entries
-from onebit.experiments.grid import Spec
+from onebit.experiments.store import Spec
 
 
 def test_hindsight_takes_the_best_of_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onebit.code_version import code_version, reachable
-from onebit.experiments.grid import JSON, Cell, Spec
 from onebit.experiments.players import (
     PATIENCE,
     ROUNDS,
@@ -27,7 +26,7 @@ from onebit.experiments.players import (
     player_from,
 )
 from onebit.experiments.run import Executor, check_jobs, run
-from onebit.experiments.store import Store
+from onebit.experiments.store import JSON, Cell, Spec, Store
 from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_number, check_seed
 from onebit.learners.run import default_checkpoints
 from onebit.reporting.text import fixed, grouped, number, write_csv
