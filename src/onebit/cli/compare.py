@@ -53,9 +53,9 @@ def command(
         details |= {"Command": typed(), "Baseline": chosen}
         drawn: list[Drawing] = []
         if is_drawn:
-            from onebit.experiments.figures import drawings
+            from onebit.experiments.figures import comparison_drawings
 
-            drawn = drawings(outcomes)
+            drawn = comparison_drawings(outcomes)
         tables = _tables(rows, tallies, chosen)
         _write_report(out / "report.html", rows, tables[1:], drawn, details)
     for table in tables:

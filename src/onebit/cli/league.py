@@ -243,9 +243,9 @@ def _write_report(
 ) -> None:
     drawn: dict[str, list[Drawing]] = {}
     if is_drawn:
-        from onebit.experiments.league_figures import drawings
+        from onebit.experiments.figures import league_drawings
 
-        drawn = {drawing.name: [drawing] for drawing in drawings(found)}
+        drawn = {drawing.name: [drawing] for drawing in league_drawings(found)}
     rows = [(failure.entry.title, failure.dataset, failure.reason) for failure in failures]
     rows += [(title, "every set", reason) for title, reason in absent.items()]
     unfinished = Table(("learner", "set", "reason"), rows, styles=("name", "", "remark"))

@@ -6,8 +6,8 @@ Which colour a learner has is in `onebit.reporting.looks`. Nothing here changes 
 import io
 import math
 import warnings
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +54,11 @@ _MULTIPLES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _FINE_MULTIPLES = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 
 
-def looks() -> AbstractContextManager[None]:
-    """Return a context in which matplotlib draws in our style; afterwards its settings are as before."""
-    return matplotlib.rc_context(_LOOKS)
+@contextmanager
+def looks() -> Iterator[None]:
+    """Let matplotlib draw in our style, in a ``with`` statement or a function decorated by it."""
+    with matplotlib.rc_context(_LOOKS):
+        yield
 
 
 def new_figure(n_rows: int, n_columns: int, height: float) -> tuple[Figure, list[Axes]]:
@@ -148,15 +150,3 @@ def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
         paths.append(folder / f"{name}.{suffix}")
         replace_file(paths[-1], content.getvalue())
     return paths[0], paths[1]
-
-
-def spread(heights: list[float], gap: float) -> list[float]:
-    """Return increasing heights between 0 and 1 moved apart to at least `gap`; beyond 1 only if they do not fit."""
-    places = list(heights)
-    for i in range(1, len(places)):
-        places[i] = max(places[i], places[i - 1] + gap)
-    ceiling = max(1.0, gap * (len(places) - 1))
-    for i in reversed(range(len(places))):
-        places[i] = min(places[i], ceiling)
-        ceiling = places[i] - gap
-    return places
