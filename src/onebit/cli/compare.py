@@ -12,7 +12,7 @@ from onebit.experiments.comparison import RUNS, Comparison, run_comparison, sett
 from onebit.experiments.entries import DEFAULT_ENTRIES, Entry, enter, rival_entries
 from onebit.experiments.statistics import LEVEL, TOO_FEW_RUNS, ComparisonRow, Tally, compare, signs_to_decide, tally
 from onebit.reporting.console import print_table, say_where
-from onebit.reporting.pages import Drawing, section, what_was_run, write_page
+from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, number, what_means_are, with_error, write_csv
 from onebit.streams.reading import Reading
 from onebit.streams.sources import find_sources
@@ -77,14 +77,12 @@ def _write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence
     """Write the tables as CSV: the same bytes whenever the same is played."""
     columns: tuple[str, ...] = ("dataset", "rounds", "runs", "learner", "mean", "standard_error")
     columns += ("ratio_to_full_information", "p", "p_adjusted", "verdict", "remark")
-    lines = [
-        (
-            *(row.outcome.dataset, int(row.outcome.rounds[-1]), len(row.outcome.final), row.outcome.entry.title),
-            *map(number, (row.outcome.mean, row.outcome.standard_error, row.ratio, row.p, row.p_adjusted)),
-            *(row.verdict, row.outcome.remark),
-        )
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        it = row.outcome
+        numbers = map(number, (it.mean, it.standard_error, row.ratio, row.p, row.p_adjusted))
+        size = int(it.rounds[-1]), len(it.final)
+        lines.append((it.dataset, *size, it.entry.title, *numbers, row.verdict, it.remark))
     write_csv(folder / "comparison.csv", columns, lines)
     tallied = [(row.title, row.wins, row.ties, row.losses, number(row.ratio), number(row.p)) for row in tallies]
     columns = ("learner", "wins", "ties", "losses", "ratio_to_baseline", "p_across")
@@ -146,7 +144,6 @@ def _write_report(
     figures: Sequence[Drawing],
     details: dict[str, str],
 ) -> None:
-    run, facts, again, command = what_was_run(details)
     over_all = (
         f"Wins, ties and losses of each learner against {details['Baseline']} on the single data sets; the geometric "
         "mean of the ratios of mistakes; Wilcoxon's signed-rank test across the data sets, Holm-corrected. That one "
@@ -158,11 +155,12 @@ def _write_report(
     legend = "\n".join(f"{line}." for line in _legend(details["Baseline"], rows))
     each = [Table(_COLUMNS, list(map(_cells, some)), title, (), _STYLES) for title, some in of_set.items()]
     blocks = [
-        *(_INTRO, run, facts),
+        _INTRO,
+        *what_was_run(details),
         *(section("Over all data sets", over_all, *tallied) if tallied else ()),
         *figures[:1],
         *section("Every data set", legend, *each),
         *section("Curves", *figures[1:]),
-        *(again, command),
+        *how_again(details),
     ]
     write_page(path, "Learners compared", blocks)

@@ -20,7 +20,7 @@ from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_seed
 from onebit.learners import load
 from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
-from onebit.reporting.pages import Drawing, section, what_was_run, write_page
+from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, grouped, number, write_csv
 from onebit.streams.data_set import in_lines
 from onebit.streams.preprocess import METHODS as PREPROCESSING
@@ -276,16 +276,16 @@ def _report(
     console: Console, folder: Path, rows: Sequence[Evaluation], drawings: Sequence[Drawing], details: Mapping[str, str]
 ) -> None:
     """Write the page, and print the tables and the warnings."""
-    run, facts, again, command = what_was_run(details)
     warnings, notes = _together(rows, "warnings"), _together(rows, "notes")
     blocks = [
-        *(_INTRO, run, facts),
+        _INTRO,
+        *what_was_run(details),
         *drawings,
         *section("What is known", _facts_table(rows)),
         *section("What is estimated", _estimates_table(rows)),
         *section("Warnings", *(f"{text}." for text in warnings)),
         *section("Notes", *(f"{text}." for text in notes)),
-        *(again, command),
+        *how_again(details),
     ]
     write_page(folder / "report.html", "What other learners would have done", blocks, folder)
     print_table(console, _facts_table(rows, f"{details['Log']}: what is known of each learner"))

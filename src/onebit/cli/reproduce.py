@@ -10,7 +10,7 @@ from onebit.cli.options import Workers, has_figures
 from onebit.experiments.comparison import Comparison, run_comparison, write_curves
 from onebit.experiments.paper import DATASETS, PAPER_ROUNDS, PAPER_RUNS, SummaryRow, contestants, summarize
 from onebit.reporting.console import prepare_folder, print_table, progress_bar, say_where
-from onebit.reporting.pages import Drawing, section, what_was_run, write_page
+from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, number, what_means_are, with_error, write_csv
 from onebit.streams.sources import Source
 
@@ -114,7 +114,6 @@ def _write_report(
 ) -> None:
     """Write the page: what was run, the table beside the published numbers, every figure, how to run it again."""
     rounds = int(rows[0].outcome.rounds[-1])
-    run, listed, _, command = what_was_run(details)
     # Mistakes of a shorter game are not a share of a longer one's: curves flatten.
     size = "As many rounds as in the paper: the numbers can be compared."
     if rounds != PAPER_ROUNDS:
@@ -125,14 +124,16 @@ def _write_report(
     of_set = {name: [row for row in rows if row.outcome.dataset == name] for name in DATASETS}
     has_published = any(row.published is not None for row in rows)
     blocks = [
-        *(f"{_INTRO} {size}", run, listed),
+        f"{_INTRO} {size}",
+        *what_was_run(details),
         *section(
             "Mistakes",
             f"{_MISTAKES} {_VERDICTS}" if has_published else _MISTAKES,
             *(_table(name, mine) for name, mine in of_set.items() if mine),
         ),
         *section("Figures", *figures),
-        *section("How to reproduce it", command, "The same seed, rounds, runs and version give the same numbers."),
+        *how_again(details),
+        "The same seed, rounds, runs and version give the same numbers.",
         *section("Sources", _CITATION, _SOURCES),
     ]
     write_page(path, "Bandit multiclass linear classification: the experiments, reproduced", blocks)

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from onebit.experiments.comparison import Outcome
+from onebit.experiments.comparison import Outcome, by_dataset
 from onebit.experiments.duels import DuelRow
 from onebit.experiments.evaluate import estimates
 from onebit.experiments.evaluate.replay import Evaluation
@@ -56,25 +56,25 @@ def comparison_drawings(outcomes: Sequence[Outcome]) -> list[Drawing]:
     listed = [Drawing("overview", "Mistakes relative to the best", caption, partial(_draw_overview, outcomes))]
     caption = f"Each line is {style.what_lines_are(n_runs)}."
     caption += " Dotted lines are learners that get the label." if has_labels else ""
-    datasets = list(dict.fromkeys(outcome.dataset for outcome in outcomes))
-    for start in range(0, len(datasets), _PANELS):
-        some = datasets[start : start + _PANELS]
-        name, title = f"curves_{start // _PANELS + 1}", f"Mistakes round by round: {', '.join(some)}"
-        listed.append(Drawing(name, title, caption, partial(_draw_curves, outcomes, some)))
+    of_set = by_dataset(outcomes)
+    for number, start in enumerate(range(0, len(of_set), _PANELS), start=1):
+        some = dict(list(of_set.items())[start : start + _PANELS])
+        title, draw = f"Mistakes round by round: {', '.join(some)}", partial(_draw_curves, some)
+        listed.append(Drawing(f"curves_{number}", title, caption, draw))
     return listed
 
 
 @style.looks()
-def _draw_curves(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> Figure:
+def _draw_curves(of_set: Mapping[str, Sequence[Outcome]]) -> Figure:
     """Draw cumulative mistakes against rounds, one panel per data set."""
-    n_columns = min(2, len(datasets))
-    n_rows = math.ceil(len(datasets) / n_columns)
+    n_columns = min(2, len(of_set))
+    n_rows = math.ceil(len(of_set) / n_columns)
+    outcomes = [outcome for mine in of_set.values() for outcome in mine]
     looks = looks_of(outcome.entry for outcome in outcomes)
     lines = {title: {"linestyle": look.dashes, "color": look.color} for title, look in looks.items()}
     handles, in_columns, height = _legend(outcomes, lines.__getitem__)
     figure, panels = style.new_figure(n_rows, n_columns, (2.5 if n_columns > 1 else 3.6) * n_rows + 0.4 + height)
-    for axes, dataset in zip(panels, datasets, strict=False):
-        mine = [outcome for outcome in outcomes if outcome.dataset == dataset]
+    for axes, (dataset, mine) in zip(panels, of_set.items(), strict=False):
         for outcome in mine:
             look = looks[outcome.entry.title]
             # Every curve begins with no mistakes in round 0.
@@ -87,9 +87,9 @@ def _draw_curves(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> Figure
         style.count_axis(axes.xaxis, most_ticks=3)
         style.count_axis(axes.yaxis)
     # An odd number of data sets leaves a panel over.
-    for axes in panels[len(datasets) :]:
+    for axes in panels[len(of_set) :]:
         axes.set_visible(False)
-    for axes in panels[: len(datasets)][-n_columns:]:
+    for axes in panels[: len(of_set)][-n_columns:]:
         axes.set_xlabel("round")
     for axes in panels[::n_columns]:
         axes.set_ylabel("mean mistakes so far" if n_columns > 1 else "mean cumulative mistakes")
@@ -100,13 +100,12 @@ def _draw_curves(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> Figure
 @style.looks()
 def _draw_overview(outcomes: Sequence[Outcome]) -> Figure:
     """Draw the mistakes of every entry on every data set as multiples of the best."""
-    datasets = list(dict.fromkeys(outcome.dataset for outcome in outcomes))
+    of_set = by_dataset(outcomes)
     looks = looks_of(outcome.entry for outcome in outcomes)
     handles, in_columns, height = _legend(outcomes, lambda title: style.marker(looks[title]))
-    figure, (axes,) = style.new_figure(1, 1, 1.3 + 0.42 * len(datasets) + height)
+    figure, (axes,) = style.new_figure(1, 1, 1.3 + 0.42 * len(of_set) + height)
     extremes = [1.0]
-    for place, dataset in enumerate(datasets):
-        mine = [outcome for outcome in outcomes if outcome.dataset == dataset]
+    for place, mine in enumerate(of_set.values()):
         bandits = [outcome for outcome in mine if not outcome.entry.full_information] or mine
         unit = max(1.0, min(outcome.mean for outcome in bandits))
         for k, outcome in enumerate(mine):
@@ -119,8 +118,8 @@ def _draw_overview(outcomes: Sequence[Outcome]) -> Figure:
             extremes.append(ratio)
     style.multiples_axis(axes.xaxis, min(extremes) / 1.12, max(extremes) * 1.15)
     axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
-    style.name_rows(axes, [in_figure(dataset, most=_DATASET) for dataset in datasets])
-    for edge in range(1, len(datasets)):
+    style.name_rows(axes, [in_figure(dataset, most=_DATASET) for dataset in of_set])
+    for edge in range(1, len(of_set)):
         axes.axhline(edge - 0.5, color=_PALE, linewidth=0.8, zorder=0)
     axes.set_xlabel("mistakes, relative to the best\nwith right-or-wrong feedback")
     style.legend_below(figure, handles, in_columns)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
-from onebit.experiments.comparison import Outcome
+from onebit.experiments.comparison import Outcome, by_dataset
 from onebit.experiments.entries import Entry
 from onebit.experiments.paper import DATASETS, contestants, published_curves, published_learner
 from onebit.experiments.players import build
@@ -66,8 +66,8 @@ _FIGURE_3 = (
 def drawings(outcomes: list[Outcome], seed: int) -> list[Drawing]:
     """Return what to draw: the weak set at a glance, then all figures that the outcomes allow, in the paper's order."""
     listed = []
-    of_set = {name: [outcome for outcome in outcomes if outcome.dataset == name] for name in _FIGURE_NUMBERS}
-    if weak := of_set["weak"]:
+    of_set = by_dataset(outcomes)
+    if weak := of_set.get("weak"):
         lines = style.what_lines_are(len(weak[0].mistakes))
         caption = (
             f"Each line is {lines}, both axes are logarithmic, and of Banditron's rates the one with the fewest "
@@ -78,9 +78,10 @@ def drawings(outcomes: list[Outcome], seed: int) -> list[Drawing]:
         listed.append(Drawing("weak_set_mistakes", title, caption, partial(_draw_glance, weak, "weak")))
     listed.append(Drawing("figure_1", "Figure 1: weakly but not strongly separable", _FIGURE_1, _draw_wedges))
     listed.append(Drawing("figure_3", "Figure 3: the two data sets", _FIGURE_3, partial(_draw_data_sets, seed)))
-    for dataset, mine in of_set.items():
+    for dataset, place in _FIGURE_NUMBERS.items():
+        mine = of_set.get(dataset, [])
         for is_log in (False, True) if mine else ():
-            number = f"{_FIGURE_NUMBERS[dataset]}{'b' if is_log else 'a'}"
+            number = f"{place}{'b' if is_log else 'a'}"
             axes = "logarithmic axes" if is_log else "linear axes, as in the paper"
             title = f"Figure {number}: mistakes on the {DATASETS[dataset]} set, {axes}"
             caption = _curves_caption(mine, dataset, is_log)
@@ -324,12 +325,8 @@ def _scores(outcome: Outcome, X: Floats) -> Floats:
         return product
     kernel = as_kernel(build(outcome.entry.spec).get_params()["kernel"])
     assert kernel is not None
-    out = np.zeros((len(X), learned["coefficients"].shape[1]))
-    if len(learned["support"]):
-        for start in range(0, len(X), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            out[rows] = kernel(X[rows], learned["support"]) @ learned["coefficients"]
-    return out
+    chunks = np.split(X, range(_CHUNK, len(X), _CHUNK))
+    return np.concatenate([kernel(rows, learned["support"]) @ learned["coefficients"] for rows in chunks])
 
 
 def _regions(outcome: Outcome, X: Floats) -> Integers:

@@ -53,10 +53,14 @@ def section(title: str, *blocks: Block) -> list[Block]:
 
 
 def what_was_run(details: Mapping[str, str]) -> list[Block]:
-    """Return the facts of a run, and the command that gives the same again, which is called "Command" in there."""
-    facts = {**details, "Version": f"onebit {version('onebit')}"}
-    command = facts.pop("Command")
-    return [Heading("What was run"), facts, Heading("How to get it again"), _Code(command)]
+    """Return the facts of a run; its command is left to `how_again`."""
+    facts = {name: text for name, text in details.items() if name != "Command"}
+    return [Heading("What was run"), {**facts, "Version": f"onebit {version('onebit')}"}]
+
+
+def how_again(details: Mapping[str, str]) -> list[Block]:
+    """Return the command that gives the same again, which is called "Command" among the facts."""
+    return [Heading("How to get it again"), _Code(details["Command"])]
 
 
 def _prose(text: str) -> str:
