@@ -16,7 +16,7 @@ from onebit.experiments import paper_figures
 from onebit.experiments.comparison import Outcome
 from onebit.experiments.entries import Entry
 from onebit.experiments.paper import PAPER_ROUNDS, contestants, summarize
-from onebit.experiments.paper_figures import _sample, _spread, drawings
+from onebit.experiments.paper_figures import _sample, drawings
 from onebit.experiments.players import build
 from onebit.inputs import Floats, Integers
 from onebit.learners import Learner
@@ -220,16 +220,3 @@ def test_the_figure_at_a_glance_names_our_learner_and_no_two_names_touch(outcome
     assert len(boxes) == 5
     assert all(low.y1 <= high.y0 for low, high in pairwise(boxes))
     assert all(box.x1 <= figure.bbox.x1 for box in boxes)
-
-
-def test_example_of_spread() -> None:
-    assert _spread([0.0, 0.0, 0.5, 1.0, 1.0], 0.1) == [0.0, 0.1, 0.5, 0.9, 1.0]
-
-
-def test_end_labels_keep_their_distance() -> None:
-    places = np.array(_spread([0.0, 0.0, 0.01, 0.5, 0.99, 1.0, 1.0], 0.06))
-    assert (np.diff(places) > 0.06 - 1e-12).all()
-    assert places.min() >= 0
-    assert places.max() <= 1
-    assert _spread([], 0.1) == []
-    assert min(_spread([1.0] * 30, 0.06)) > -1e-9

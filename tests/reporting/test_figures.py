@@ -1,11 +1,16 @@
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 from matplotlib.figure import Figure
 
 from drawn import draw_files
-from onebit.reporting.figures import looks, new_figure, save
+from onebit.reporting.figures import looks, new_figure, save, spread
 from onebit.reporting.pages import Drawing
+
+
+def test_example_of_spread() -> None:
+    assert spread([0.0, 0.0, 0.5, 1.0, 1.0], 0.1) == [0.0, 0.1, 0.5, 0.9, 1.0]
 
 
 def figure_of_a_line() -> Figure:
@@ -25,6 +30,15 @@ def test_drawing_leaves_matplotlib_as_it_was(tmp_path: Path) -> None:
     before = dict(matplotlib.rcParams)
     save(figure_of_a_line(), tmp_path, "line")
     assert dict(matplotlib.rcParams) == before
+
+
+def test_end_labels_keep_their_distance() -> None:
+    places = np.array(spread([0.0, 0.0, 0.01, 0.5, 0.99, 1.0, 1.0], 0.06))
+    assert (np.diff(places) > 0.06 - 1e-12).all()
+    assert places.min() >= 0
+    assert places.max() <= 1
+    assert spread([], 0.1) == []
+    assert min(spread([1.0] * 30, 0.06)) > -1e-9
 
 
 def test_figures_come_back_in_their_order_as_files(tmp_path: Path) -> None:

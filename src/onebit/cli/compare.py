@@ -8,7 +8,7 @@ from rich.console import Console
 
 from onebit.cli import options
 from onebit.cli.options import Games, play_and_show, several, typed
-from onebit.experiments.comparison import RUNS, Comparison, run_comparison, settle_in_hindsight, write_outcomes
+from onebit.experiments.comparison import RUNS, Comparison, run_comparison, write_outcomes
 from onebit.experiments.entries import DEFAULT_ENTRIES, Entry, enter, rival_entries
 from onebit.experiments.statistics import LEVEL, TOO_FEW_RUNS, ComparisonRow, Tally, compare, signs_to_decide, tally
 from onebit.reporting.console import print_table, say_where
@@ -43,9 +43,8 @@ def command(
     entries = [*map(enter, games.learners), *rival_entries(several(games.rival), whole_grid=games.grid)]
     comparison = Comparison(tuple(find_sources(data, reading)), tuple(entries), runs=runs, **games.settings)
     chosen = _baseline(baseline, entries)
-    played, details, is_drawn = play_and_show(console, comparison, place, workers.jobs, out, run_comparison)
+    outcomes, details, is_drawn = play_and_show(console, comparison, place, workers.jobs, out, run_comparison)
     with console.status("Drawing figures and writing the report …"):
-        outcomes = settle_in_hindsight(played)
         rows = compare(outcomes, chosen)
         tallies = tally(rows, chosen)
         _write_tables(out, rows, tallies)
@@ -99,7 +98,7 @@ def _tables(rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseline: s
     if not tallies or len(begins) < 2:  # the table of a single data set has them
         return [all_sets]
     counts = [
-        [row.title, str(row.wins), str(row.ties), str(row.losses), f"{row.ratio:.2f}", fixed(row.p, ".2g")]
+        [row.title, *map(str, (row.wins, row.ties, row.losses)), f"{row.ratio:.2f}", fixed(row.p, ".2g")]
         for row in tallies
     ]
     columns = ("learner", "wins", "ties", "losses", "mistakes / baseline's", "p across")
@@ -107,17 +106,11 @@ def _tables(rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseline: s
 
 
 def _cells(row: ComparisonRow) -> list[str | Cell]:
-    outcome = row.outcome
-    return [
-        outcome.entry.shown,
-        with_error(outcome.mean, outcome.standard_error),
-        f"{outcome.mean / outcome.rounds[-1]:.1%}",
-        fixed(row.ratio, ".2f"),
-        fixed(row.p_adjusted, ".2g"),
-        Cell(row.verdict, _KINDS.get(row.verdict, "")),
-        grouped(outcome.microseconds_per_round, 1),
-        outcome.remark,
-    ]
+    it = row.outcome
+    mistakes, rate = with_error(it.mean, it.standard_error), f"{it.mean / it.rounds[-1]:.1%}"
+    verdict = fixed(row.p_adjusted, ".2g"), Cell(row.verdict, _KINDS.get(row.verdict, ""))
+    time = grouped(it.microseconds_per_round, 1)
+    return [it.entry.shown, mistakes, rate, fixed(row.ratio, ".2f"), *verdict, time, it.remark]
 
 
 # Under the table, not only in the documentation: readers ask this first.

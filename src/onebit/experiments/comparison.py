@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -262,6 +262,10 @@ def run_comparison(
 ) -> list[Outcome]:
     """Play what is not stored in the folder's ``arena.sqlite`` yet; return all outcomes, by source, then by entry.
 
+    The settings of a family are replaced, data set by data set, by the two ways of choosing among them in hindsight.
+    "… best setting" is the one with the fewest mistakes over all runs; "… best per run" takes the best setting of every
+    single run, which cannot be chosen in advance and which no setting of the grid beats.
+
     Jobs, progress and executor are as for `onebit.experiments.run`. `on_failure` is called with every entry that failed
     on a source: it has no outcome there, and the others play on. Without it the first failure stops all.
     """
@@ -291,12 +295,10 @@ def run_comparison(
                 results = [store.get(cell) for cell in games[of]]
                 curves = np.stack([result.arrays["curve"] for result in results])
                 seconds = np.array([store.seconds(cell) for cell in games[of]], dtype=float)  # None is NaN
-                explored = (
-                    np.array([result.numbers.get("uniform_guesses", np.nan) for result in results]) / facts.rounds
-                )
-                at, learned = default_checkpoints(facts.rounds), learned_arrays(results[0])
-                outcomes.append(Outcome(source.name, entry, at, curves, seconds, "", explored, learned))
-    return outcomes
+                explored = np.array([result.numbers.get("uniform_guesses", np.nan) for result in results])
+                played = default_checkpoints(facts.rounds), curves, seconds, "", explored / facts.rounds
+                outcomes.append(Outcome(source.name, entry, *played, learned=learned_arrays(results[0])))
+    return _settled(outcomes)
 
 
 def play_league(
@@ -307,18 +309,18 @@ def play_league(
     on_progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
 ) -> tuple[list[Outcome], list[Failure]]:
-    """Do as `run_comparison`; return outcomes, settled in hindsight, and games that failed or were not begun."""
+    """Do as `run_comparison`; return outcomes, and games that failed or were not begun."""
     failures = league.left_out()
-    outcomes = run_comparison(
-        league, folder, jobs=jobs, on_progress=on_progress, executor=executor, on_failure=failures.append
-    )
+    where: dict[str, Any] = {"jobs": jobs, "on_progress": on_progress, "executor": executor}
+    outcomes = run_comparison(league, folder, **where, on_failure=failures.append)
+    with_ranks = {outcome.dataset for outcome in outcomes if outcome.entry.is_ranked}
     for source in league.sources:
         # A set without ranked entries has no standings.
-        if not any(outcome.dataset == source.name and outcome.entry.is_ranked for outcome in outcomes):
+        if source.name not in with_ranks:
             hopeless = [failure for failure in failures if failure.dataset == source.name and failure.entry.is_ranked]
             reason = f"; {hopeless[0].entry.title} failed with: {hopeless[0].reason}" if hopeless else ""
             raise ValueError(f"{source.name}: no ranked learner could play it{reason}")
-    return settle_in_hindsight(outcomes), failures
+    return outcomes, failures
 
 
 def by_dataset(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
@@ -329,21 +331,13 @@ def by_dataset(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
     return found
 
 
-def settle_in_hindsight(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Replace the settings of a family, data set by data set, by the two ways of choosing among them in hindsight.
-
-    "… best setting" is the one with the fewest mistakes over all runs; "… best per run" takes the best setting of every
-    single run, which cannot be chosen in advance and which no setting of the grid beats.
-    """
+def _settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Replace the settings of families by those chosen in hindsight."""
     settled = []
     for on_set in by_dataset(outcomes).values():
-        families: dict[str, list[Outcome]] = {}
-        for outcome in on_set:
-            if outcome.entry.family is None:
-                settled.append(outcome)
-            else:
-                families.setdefault(outcome.entry.family, []).append(outcome)
-        for family, tuned in families.items():
+        settled += [outcome for outcome in on_set if outcome.entry.family is None]
+        for family in dict.fromkeys(outcome.entry.family for outcome in on_set if outcome.entry.family is not None):
+            tuned = [outcome for outcome in on_set if outcome.entry.family == family]
             finals = np.stack([outcome.final for outcome in tuned])
             best = [tuned[int(finals.mean(axis=1).argmin())]] * finals.shape[1]
             settled.append(_chosen(family, "best setting", best))

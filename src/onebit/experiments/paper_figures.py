@@ -236,7 +236,7 @@ def _draw_glance(outcomes: list[Outcome], dataset: str) -> Figure:
     lines.sort(key=lambda line: float(line.mean[-1]))
     to_axes = axes.transData + axes.transAxes.inverted()
     ends = [float(to_axes.transform((line.rounds[-1], max(line.mean[-1], 1.0)))[1]) for line in lines]
-    for line, place in zip(lines, _spread(ends, _LABEL_GAP), strict=True):
+    for line, place in zip(lines, style.spread(ends, _LABEL_GAP), strict=True):
         assert line.look is not None
         piece: dict[str, Any] = {"color": line.look.color, "linestyle": line.look.dashes, "clip_on": False}
         axes.plot([1.015, 1.065], [place, place], transform=axes.transAxes, **piece)
@@ -244,18 +244,6 @@ def _draw_glance(outcomes: list[Outcome], dataset: str) -> Figure:
         text = f"{line.entry.title}\n{prefix}{grouped(end, 1 if end < 10 else 0)} mistakes"
         axes.text(1.08, place, text, transform=axes.transAxes, va="center", fontsize=11, linespacing=1.1)
     return figure
-
-
-def _spread(heights: list[float], gap: float) -> list[float]:
-    """Return increasing heights between 0 and 1 moved apart to at least `gap`; beyond 1 only if they do not fit."""
-    places = list(heights)
-    for i in range(1, len(places)):
-        places[i] = max(places[i], places[i - 1] + gap)
-    ceiling = max(1.0, gap * (len(places) - 1))
-    for i in reversed(range(len(places))):
-        places[i] = min(places[i], ceiling)
-        ceiling = places[i] - gap
-    return places
 
 
 def _lines(outcomes: list[Outcome], dataset: str, is_log: bool) -> list[_Line]:
@@ -325,6 +313,8 @@ def _scores(outcome: Outcome, X: Floats) -> Floats:
         return product
     kernel = as_kernel(build(outcome.entry.spec).get_params()["kernel"])
     assert kernel is not None
+    if not len(learned["support"]):
+        return np.zeros((len(X), learned["coefficients"].shape[1]))
     chunks = np.split(X, range(_CHUNK, len(X), _CHUNK))
     return np.concatenate([kernel(rows, learned["support"]) @ learned["coefficients"] for rows in chunks])
 

@@ -150,3 +150,15 @@ def save(figure: Figure, folder: Path, name: str) -> tuple[Path, Path]:
         paths.append(folder / f"{name}.{suffix}")
         replace_file(paths[-1], content.getvalue())
     return paths[0], paths[1]
+
+
+def spread(heights: list[float], gap: float) -> list[float]:
+    """Return increasing heights between 0 and 1 moved apart to at least `gap`; beyond 1 only if they do not fit."""
+    places = list(heights)
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + gap)
+    ceiling = max(1.0, gap * (len(places) - 1))
+    for i in reversed(range(len(places))):
+        places[i] = min(places[i], ceiling)
+        ceiling = places[i] - gap
+    return places
