@@ -10,29 +10,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from types import TracebackType
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from onebit.decider import queries
+from onebit.decider import replay
 from onebit.decider.log import Batch, EventLog
-from onebit.decider.replay import replay, verify
-from onebit.decider.settings import CHANGEABLE, Settings, check_time, open_log
+from onebit.decider.settings import Settings, check_time, open_log
 from onebit.decider.state import Recorder, State
-from onebit.decider.tickets import (
-    Event,
-    Kind,
-    LogError,
-    Moment,
-    Shadow,
-    Status,
-    Ticket,
-    index_of,
-)
+from onebit.decider.tickets import Event, Kind, LogError, Moment, Shadow, Status, Ticket, index_of
 from onebit.game import TICKET_BYTES
 from onebit.inputs import brief, check_choice, check_number, check_switch
-from onebit.learners import Learner
+from onebit.labels import check_classes
+from onebit.learners import BanditSVM, Learner
+from onebit.typed_json import describe
 
 BASE_BYTES = 8 << 20  # memory of an open decider without learner and tickets: log cache, thread, encoder
 CLASS_BYTES = 1_000  # memory of one class
@@ -62,7 +54,7 @@ class Decider:
         self._log, self._began, self._trusted = log, about["began"], trusted
         self._settings = Settings.of(about, trusted)
         self._lock, self._pid, self._is_closed = threading.RLock(), os.getpid(), False
-        self._recorder = Recorder(log, partial(replay, log, self._settings, trusted), clock)
+        self._recorder = Recorder(log, partial(replay.replay, log, self._settings, trusted), clock)
 
     @classmethod
     def open(
@@ -142,7 +134,8 @@ class Decider:
         options |= {"wrong_at_most": wrong_at_most, "ask_at_most": ask_at_most}
         about, now = None, check_time(clock())
         if classes is not None:
-            about = Settings.new(classes, learner, **options).described() | {"began": now}
+            about = Settings.new(classes, BanditSVM() if learner is None else learner, **options).described()
+            about["began"] = now
         is_durable = check_choice("durability", durability, ("full", "batch")) == "full"
         log = open_log(path, name, about, accept_loss=check_switch("accept_loss", accept_loss))
         try:
@@ -150,7 +143,7 @@ class Decider:
             given, state = options | {"classes": classes, "learner": learner}, decider._state
             state.settings.check_same(log.path, given, state.classes, trusted)
             # Versions and platform may influence guesses.
-            found = queries.surroundings() | ({} if log.lost is None else {"lost": log.lost})
+            found = replay.surroundings() | ({} if log.lost is None else {"lost": log.lost})
             decider._write(decider._recorder.record, Kind.OPENED, None, found)
             if not is_durable:
                 log.write_in_background()
@@ -175,7 +168,7 @@ class Decider:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, _kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def batch(self) -> AbstractContextManager[list[Batch]]:
@@ -268,7 +261,17 @@ class Decider:
 
         If a record is refused, no tickets are returned: those of earlier records are closed without feedback.
         """
-        return self._write(self._recorder.guess_many, records, among)
+
+        def guess_all() -> list[Ticket]:
+            tickets: list[Ticket] = []
+            try:
+                tickets.extend(self._recorder.guess(record, among, None) for record in records)
+            except ValueError:
+                self._recorder.close_unanswered(ticket.id for ticket in tickets)
+                raise
+            return tickets
+
+        return self._write(guess_all)
 
     def tell_many(self, answers: "Iterable[tuple[str | Ticket, bool]]") -> list[bool]:
         """Record feedback for many guesses, given as (ticket, correct) pairs, with one write to disk."""
@@ -319,16 +322,25 @@ class Decider:
 
     def add_class(self, label: Any) -> None:
         """Add a label to the classes; it can be guessed from the next record on."""
-        self._write(self._recorder.add_class, label)
+
+        def add() -> None:
+            check_classes([*self._state.classes, label])
+            self._recorder.record(Kind.CLASS_ADDED, None, {"label": describe(label)})
+
+        self._write(add)
 
     def change(self, **settings: Any) -> None:
         """Change settings from now on: deadline, silence, exploration_floor, max_open, as in `open`.
 
         Also wrong_at_most and ask_at_most: with another limit its count begins anew; None stops asking.
         """
-        if not settings:
-            raise ValueError(f"name what to change: {', '.join(CHANGEABLE)}")
-        self._write(self._recorder.change, settings)
+
+        def change() -> None:
+            others = self.settings.changed(settings).changeable()
+            self._recorder.record(Kind.CHANGED, None, {name: others[name] for name in settings})
+            self._recorder.close_oldest(self.settings.max_open)
+
+        self._write(change)
 
     # What is known.
 
@@ -343,7 +355,7 @@ class Decider:
 
     def status(self) -> Status:
         """Return counts of guesses, feedback and tickets, and the settings."""
-        return self._read(lambda state: queries.status_of(state, self._log, self._began))
+        return self._read(lambda state: replay.status_of(state, self._log, self._began))
 
     def status_within(self, seconds: float) -> Status | None:
         """Return the status, or None if it takes longer than `seconds`: a correction may be replayed for minutes."""
@@ -376,7 +388,7 @@ class Decider:
 
     def kernel_weights(self) -> list[tuple[str, float]]:
         """Return the weights of a `BanditSVM`'s kernels, largest first; empty for other learners."""
-        return self._read(lambda state: queries.kernel_weights(state.learner))
+        return self._read(lambda state: replay.kernel_weights(state.learner))
 
     def open_tickets(
         self, older_than: str | None = None, limit: int = 100, *, asked: bool | None = None
@@ -386,7 +398,7 @@ class Decider:
         `older_than` is the id of a ticket, which may be closed: only those before it are returned. With `asked` only
         those that were asked about (True), or the others (False).
         """
-        return self._read(lambda state: queries.open_tickets(state, older_than, limit, asked))
+        return self._read(lambda state: replay.open_tickets(state, older_than, limit, asked))
 
     def look_up(self, ticket: "str | Ticket") -> list[Event]:
         """Return all events of a ticket in the log, by its id or the key of its request."""
@@ -440,11 +452,11 @@ class Decider:
         """
         if isinstance(tickets, (str, Ticket)):
             raise ValueError(f"tickets must be a list of tickets or their ids; got {brief(tickets)}")
-        names, wanted = {_id_of(ticket) for ticket in tickets}, queries.check_where(where)
+        names, wanted = {_id_of(ticket) for ticket in tickets}, replay.check_where(where)
 
         def forget() -> int:
             gone = []
-            for event in queries.events_where(self._log.events(), wanted) if wanted else ():
+            for event in replay.events_where(self._log.events(), wanted) if wanted else ():
                 if event.ticket is None:  # a shadow decision
                     gone.append(event.seq)
                 else:
@@ -464,14 +476,14 @@ class Decider:
 
         Columns: ticket, time, label, propensity, correct (empty without feedback), answered, and the record as JSON.
         """
-        return self._read(lambda state: queries.write_guesses(path, self._log.events(), state.classes))
+        return self._read(lambda state: replay.write_guesses(Path(path), self._log.events(), state.classes))
 
     def verify(self) -> bool:
         """Replay the whole log; return whether the result equals the current state to the last bit.
 
         Raises LogError if any part of the file is damaged.
         """
-        return self._read(lambda state: verify(self._log, self._settings, self._trusted, state))
+        return self._read(lambda state: replay.verify(self._log, self._settings, self._trusted, state))
 
 
 def _id_of(ticket: str | Ticket) -> str:

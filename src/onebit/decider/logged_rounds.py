@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse
 
 from onebit.decider.log import EventLog
-from onebit.decider.replay import state_of
 from onebit.decider.settings import Settings, is_database, open_log
 from onebit.decider.sqlite import APPLICATION_ID
 from onebit.decider.state import State
@@ -20,8 +19,7 @@ from onebit.inputs import SparseRows
 from onebit.reporting.text import grouped
 from onebit.typed_json import Trusted, restore
 
-_HEADER = 100  # bytes of a SQLite file; its application is in it
-_APPLICATION = slice(68, 72)
+_HEADER, _APPLICATION = 100, slice(68, 72)  # bytes of a SQLite file, and those of them that tell its application
 
 
 def is_decider(path: str) -> bool:
@@ -83,7 +81,7 @@ def _latest_state(log: EventLog) -> State:
     settings = Settings.of(log.about())
     for snapshot in log.snapshots():
         with suppress(ValueError):  # another may be sound
-            return state_of(settings, snapshot.content)
+            return State.of_bytes(settings, snapshot.content)
     raise LogError(f"{log.path}: has events in a snapshot, which cannot be read; put a backup in its place")
 
 
