@@ -27,7 +27,7 @@ from onebit.decider.tickets import (
     indices_of,
 )
 from onebit.encoding import Encoded, Encoder, record_to_json
-from onebit.engine.randomness import decider_number, uniform_label
+from onebit.engine.randomness import DECIDER, random_numbers, uniform_label
 from onebit.game import TICKET_BYTES
 from onebit.inputs import brief
 from onebit.labels import check_classes
@@ -107,7 +107,7 @@ class State:
         label, propensity = guess.index, guess.propensity
         if probabilities is not None:
             indices = range(len(self.classes)) if allowed is None else allowed
-            number = decider_number(self.settings.seed, guess.round)
+            number = float(random_numbers(self.settings.seed, DECIDER, guess.round).random())
             if number < floor:
                 label = int(indices[uniform_label(number / floor, len(indices))])
             propensity = (1.0 - floor) * float(probabilities[label]) + floor / len(indices)

@@ -33,6 +33,7 @@ import numpy as np
 from numba.core import caching, config
 from numba.core.compiler import CompileResult
 from numba.core.registry import CPUDispatcher
+from numba.extending import _Intrinsic
 
 from onebit.files import replace_file
 
@@ -223,6 +224,8 @@ def _parts(thing: Any, seen: dict[int, int]) -> Iterator[str]:
         yield f"{len(thing)} items"
         for part in (type(thing), *thing) if hasattr(thing, "_fields") else thing:
             yield from _parts(part, seen)
+    elif isinstance(thing, _Intrinsic):
+        yield from _parts_of_code(thing._defn.__code__)
     elif isinstance(thing, types.ModuleType) and thing.__name__ in _KNOWN_BY_VERSION:
         yield thing.__name__
     elif thing is None or isinstance(thing, (bool, int, float, str)):

@@ -2,12 +2,11 @@
 
 from onebit.learners.bandit_halving import BanditHalving
 from onebit.learners.bandit_perceptron import BanditPerceptron
-from onebit.learners.bandit_svm import BanditSVM
+from onebit.learners.bandit_svm import BanditSVM, FullInformationSVM
 from onebit.learners.banditron import Banditron
 from onebit.learners.base import Learner
 from onebit.learners.baselines import Majority, UniformGuess
 from onebit.learners.costs import RegCB, SquareCB
-from onebit.learners.full_information_svm import FullInformationSVM
 from onebit.learners.greedy import EpsilonGreedy, ExploreFirst, FullInformationRidge
 from onebit.learners.logistic import AdaptiveSurrogate, FullInformationLogistic, Gaptron
 from onebit.learners.multiclass_perceptron import MulticlassPerceptron
