@@ -45,7 +45,7 @@ from onebit.encoding.state import (
     fit_table,
 )
 from onebit.engine.jit import jit_no_refcount
-from onebit.engine.lengths import MOST
+from onebit.engine.scaling import MOST
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_integer, check_switch
 
 _VERSION = 1

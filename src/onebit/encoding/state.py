@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit.encoding.fields import KINDS, MOST_VALUES, Text, guess_kind, shown
-from onebit.engine.lengths import MOST
+from onebit.engine.scaling import MOST
 from onebit.inputs import Floats, Integers, SparseRows, check_choice, check_integer
 from onebit.machine_memory import check_memory
 

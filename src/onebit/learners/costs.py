@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 from onebit.engine.jit import jit_inline
-from onebit.engine.lengths import MOST
 from onebit.engine.loop import highest
+from onebit.engine.scaling import MOST
 from onebit.engine.state import State
 from onebit.inputs import check_choice, check_number
 from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings

@@ -14,9 +14,8 @@ from functools import partial
 from typing import Any
 
 from onebit.engine.jit import by_reference, jit_internal, jit_no_refcount
-from onebit.engine.lengths import LEAST_SQUARE, MOST_SQUARE, shorten
 from onebit.engine.loop import EXPLORED, FULL, MISTAKES, PASSED, READY, UNSCORED, UPDATES, is_right, ready_if_finite
-from onebit.engine.scaling import count_entry, scaled
+from onebit.engine.scaling import LEAST_SQUARE, MOST_SQUARE, count_entry, scaled, shorten
 from onebit.engine.state import in_python
 from onebit.inputs import Floats, Integers
 from onebit.kernels import is_lost
