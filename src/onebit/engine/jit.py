@@ -89,6 +89,12 @@ def jit_inline(function: _Function) -> _Function:
     return cast(_Function, _njit(inline="always", error_model="numpy")(function))
 
 
+def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the Python of a compiled function: what is seldom called need not be compiled for every algorithm."""
+    plain: Callable[..., Any] = getattr(function, "py_func", function)
+    return plain
+
+
 # What is used of Numba that is private to it, to compile in half of the time. There is a plain way beside everything:
 # with a version of Numba that is not known, functions are compiled by its usual passes. On such a version a test in
 # tests/engine/test_jit.py fails: then compare these classes with the new Numba, and raise `_KNOWN`.

@@ -5,13 +5,14 @@ only some labels are allowed, late answers, new classes, bookmarks and whole str
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from onebit.engine.jit import in_python
 from onebit.engine.loop import FULL, READY, Algorithm, CompiledAlgorithm, Record, compile_algorithm
 from onebit.engine.randomness import Draw
 from onebit.game import Guess
@@ -364,12 +365,6 @@ class State(ABC):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.scratch = self.new_scratch()
-
-
-def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the Python of a compiled function: what is seldom called need not be compiled for every algorithm."""
-    plain: Callable[..., Any] = getattr(function, "py_func", function)
-    return plain
 
 
 def grown(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
