@@ -339,25 +339,14 @@ def _value(j: int, estimates: Floats, weights: Floats, known: Floats) -> Any:
 
 
 @jit_no_refcount
-def write_extra(
-    mixture: Floats,
-    targets: Floats,
-    counts: Integers,
-    opinions: Floats,
-    estimates: Floats,
-    lines: Floats,
-    flags: Integers,
-    known: Floats,
-    m: int,
-    label: int,
-    out: Floats,
-) -> None:
+def write_extra(learned: Any, seen: Any, known: Floats, m: int, label: int, out: Floats) -> None:
     """Write what speaks for a label beside its score: five numbers, of which those that are not known are 0.
 
     The log odds of the mixture's estimate; the share of the m members that would guess it; what is known of it where
     the stored example most like the row was seen; how alike they are (by the default bank's last kernel, Laplace's);
     and the estimate of the regression on landmarks. Where the leading separator guesses alone, it speaks for all.
     """
+    (mixture, targets, counts), (opinions, estimates, lines, flags) = learned, seen
     agree, best, similarities = 0, 0, lines[lines.shape[0] - 1]
     out[0], out[1], out[2], out[3], out[4] = _UNANIMOUS, 1.0, 0.0, 0.0, 0.0
     for k in range(m):
@@ -366,12 +355,12 @@ def write_extra(
         agree += highest_of(opinions[k]) == label
     out[1] = agree / m
     if mixture.shape[0] > 0:
-        _describe(label, estimates, known[0])
+        _describe(label, estimates, known)
         chance = 0.0
         for k in range(bank.N_MIXED):
-            chance += mixture[bank.WEIGHTS, k] * known[0, k]
+            chance += mixture[bank.WEIGHTS, k] * known[k]
         chance = min(1.0, max(0.0, chance))
-        out[0], out[4] = math.log((chance + 0.05) / (1.05 - chance)), known[0, 5]
+        out[0], out[4] = math.log((chance + 0.05) / (1.05 - chance)), known[5]
     if flags[flags.shape[0] - 1] and counts[bank.SIZE] > 0:  # the similarities are written
         for s in range(1, counts[bank.SIZE]):
             if similarities[s] > similarities[best]:

@@ -296,12 +296,8 @@ def _learn_row(
         counts[bank.DUE] += 1 + kind
     if outdated:
         counts[bank.DUE] += bank.TO_FORGET
-    if (
-        exclusive
-        and settings.finds_out
-        and not explored
-        and separators.is_shared(scratch.scores, label, correct, counts)
-    ):
+    may_tell = exclusive and settings.finds_out and not explored
+    if may_tell and separators.is_shared(scratch.scores, label, correct, counts):
         counts[bank.DUE] += bank.TO_SHARE
     statistics, raw = state.scaling[kind, bank.STATISTICS], scratch.entries[bank.RAW]
     for e in range(n if settings.scales else 0):

@@ -175,18 +175,9 @@ class BankState(State):
 
     def extra(self, label: int) -> Floats:
         """Return what speaks for a label of the row scored last, beside its score (see `guesses.write_extra`)."""
-        out, now, scratch = np.empty(guesses.N_EXTRA), self.arrays, self.scratch
-        learned, seen = (now.mixture, now.targets, now.counts), (scratch.opinions, scratch.estimates, scratch.lines)
-        guesses.write_extra(*learned, *seen, scratch.flags, scratch.known, len(self.kernels), label, out)
-        return out
-
-    def extra_rows(self, rows: Rows, labels: Integers) -> Floats:
-        """Return what speaks for a label of each of many rows, one row each."""
-        out = np.empty((len(labels), self.n_extra))
-        for t, label in enumerate(labels.tolist()):
-            row = take(rows, t, t + 1)
-            self.score(self.prepare(row), row)
-            out[t] = self.extra(label)
+        out, now, seen = np.empty(guesses.N_EXTRA), self.arrays, self.scratch
+        learned, known = (now.mixture, now.targets, now.counts), (seen.opinions, seen.estimates, seen.lines, seen.flags)
+        guesses.write_extra(learned, known, seen.known[0], len(self.kernels), label, out)
         return out
 
     def prepare(self, rows: Rows) -> Rows:
@@ -224,27 +215,12 @@ class BankState(State):
         self._ask_all(self.prepare(row), row)
         return np.array(self.scratch.opinions[: len(self.kernels)])
 
-    def guess_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
-        """Return what `guess` does, as if there were no other labels; the scores of those are −∞."""
-        narrow, place, explored = self._choose_among(row, among, seed, round)
-        scores = np.full_like(self.scratch.scores, -np.inf)
-        scores[among] = narrow.scores
-        return int(among[place]), explored, float(narrow.propensities[place]), scores, self.prepare(row)
-
-    def probabilities_among(self, row: Rows, among: Integers) -> Floats:
-        """Return the propensity of each label if only some are allowed: 0 for the others. Nothing is learned."""
-        propensities = np.zeros(self.n_classes)
-        propensities[among] = self._choose_among(row, among, 0, 0)[0].propensities
-        return propensities
-
-    def _choose_among(self, row: Rows, among: Integers, seed: int, round: int) -> tuple[BankScratch, int, bool]:
-        prepared = self.prepare(row)
+    def choose_among(self, prepared: Rows, row: Rows, seed: int, round: int, among: Integers) -> tuple[Any, int, bool]:
         self.score(prepared, row)
         is_other = bool(np.argmax(self.scratch.scores) not in among)
         if is_other:  # where one member guessed alone, and not what is allowed, all are asked
             self._ask_all(prepared, row)
-        narrow = {name: np.ascontiguousarray(getattr(self.scratch, name)[..., among]) for name in self.per_class}
-        scratch = self.scratch._replace(**narrow)
+        scratch = self._only(among)
         state = self.arrays._replace(guesses=np.ascontiguousarray(self.arrays.guesses[:, among]))
         where, answer = (0, 0, seed, round), (0, is_other and self.has_regressions, False, -1)
         _, _, place, explored = self._run(rounds.CHOOSE, state, scratch, where=where, answer=answer)
