@@ -1,3 +1,4 @@
+import copy
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -161,7 +162,7 @@ def test_the_same_feedback_gives_the_same_estimates_and_arrays() -> None:
 def test_observing_changes_nothing() -> None:
     confidence = Confidence(5)
     play(confidence, 100)
-    before = confidence.copy()
+    before = copy.deepcopy(confidence)
     for seed in range(20):
         confidence.observe(np.random.default_rng(seed).normal(size=5), 2)
     confidence.estimate_rows(np.random.default_rng(0).normal(size=(20, 5)), np.zeros(20, int))
@@ -203,10 +204,10 @@ def test_what_was_learned_can_be_copied_and_restored(how: str) -> None:
     play(confidence, 200)
     if how == "arrays":
         other = Confidence(5)
-        other.arrays = _ConfidenceArrays(*(array.copy() for array in confidence.arrays))
+        other.put_back(confidence.arrays._asdict())
     else:
-        other = confidence.copy() if how == "copy" else pickle.loads(pickle.dumps(confidence))
-    kept = confidence.copy().arrays
+        other = copy.deepcopy(confidence) if how == "copy" else pickle.loads(pickle.dumps(confidence))
+    kept = copy.deepcopy(confidence).arrays
     assert np.array_equal(play(confidence, 200, seed=2)[0], play(other, 200, seed=2)[0])
     assert same(confidence.arrays, other.arrays)
     assert not same(confidence.arrays, kept)
@@ -320,7 +321,7 @@ def test_damaged_arrays_are_refused(name: str, place: Any, value: float) -> None
     confidence = Confidence(5)
     play(confidence, 100)
     confidence.put_back(confidence.arrays._asdict())
-    damaged = confidence.copy().arrays
+    damaged = copy.deepcopy(confidence).arrays
     getattr(damaged, name)[place] = value
     with pytest.raises(ValueError, match="confidence: "):
         confidence.put_back(damaged._asdict())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from onebit.extras import EXTRAS, missing_extra, require_extra
+from onebit.extras import _EXTRAS, missing_extra, require_extra
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -18,7 +18,7 @@ DECLARED = PROJECT["optional-dependencies"]
 # A process in which the extras cannot be found; it runs commands, and prints how each ended.
 WITHOUT = f"""
 import sys
-sys.modules.update(dict.fromkeys({[name for names in EXTRAS.values() for name in names]!r}))
+sys.modules.update(dict.fromkeys({[name for names in _EXTRAS.values() for name in names]!r}))
 from onebit.cli import main
 for words in sys.argv[1:]:
     sys.argv = ["onebit", *words.split()]
@@ -30,9 +30,9 @@ for words in sys.argv[1:]:
 
 
 def test_extras_install_what_is_looked_for() -> None:
-    assert set(EXTRAS) | {"all", "docs"} == set(DECLARED)
+    assert set(_EXTRAS) | {"all", "docs"} == set(DECLARED)
     distributions = packages_distributions()
-    for extra, modules in EXTRAS.items():
+    for extra, modules in _EXTRAS.items():
         declared = {re.split(r"[^\w.-]", line)[0] for line in DECLARED[extra]}
         found = {distributions.get(module, [module])[0].replace("_", "-") for module in modules}
         assert found <= declared, extra
@@ -40,11 +40,11 @@ def test_extras_install_what_is_looked_for() -> None:
 
 def test_all_is_all_that_has_wheels_everywhere() -> None:
     (line,) = DECLARED["all"]
-    assert set(re.findall(r"\w+", line)) - {"onebit"} == set(EXTRAS) - {"rivals"}
+    assert set(re.findall(r"\w+", line)) - {"onebit"} == set(_EXTRAS) - {"rivals"}
 
 
 def test_every_extra_has_its_pins() -> None:
-    for extra in EXTRAS:
+    for extra in _EXTRAS:
         paths = [ROOT / "requirements" / f"{name}.txt" for name in ("base", "serve", extra)]  # mcp is on top of serve
         pins = "".join(path.read_text(encoding="utf-8") for path in paths).lower()
         for line in DECLARED[extra]:
@@ -54,13 +54,13 @@ def test_every_extra_has_its_pins() -> None:
 
 def test_one_line_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing_extra("figures need", "figures") is None
-    monkeypatch.setitem(EXTRAS, "figures", ("not_there",))
+    monkeypatch.setitem(_EXTRAS, "figures", ("not_there",))
     line = "figures need not_there, which is not installed: pip install 'onebit[figures]'"
     assert missing_extra("figures need", "figures") == line
     with pytest.raises(RuntimeError) as raised:
         require_extra("figures need", "figures")
     assert str(raised.value) == line
-    monkeypatch.setitem(EXTRAS, "serve", ("uvicorn", "not_there", "nor_this"))
+    monkeypatch.setitem(_EXTRAS, "serve", ("uvicorn", "not_there", "nor_this"))
     assert missing_extra("serving needs", "serve") == (
         "serving needs not_there and nor_this, which are not installed: pip install 'onebit[serve]'"
     )

@@ -17,7 +17,8 @@ from onebit import BanditPerceptron, BanditSVM, Learner, NearestNeighbor, play, 
 from onebit.bounds.claims import check_decimal
 from onebit.checks.problems import snapshot
 from onebit.engine.state import unlocked
-from onebit.inputs import SparseRows, check_choice, check_integer, check_number, check_rows, densify
+from onebit.inputs import SparseRows, check_choice, check_integer, check_number, check_rows, take
+from onebit.inputs import dense as as_dense
 from onebit.kernels import Rational
 from onebit.labels import encode_labels
 
@@ -68,15 +69,15 @@ def test_sparse_rows_keep_their_numbers() -> None:
         rows = check_rows(matrix)
         assert isinstance(rows, SparseRows)
         assert rows.shape == (3, 3)
-        assert np.array_equal(densify(rows, 0, 3), dense)
-        assert np.array_equal(densify(rows, 1, 3), dense[1:])
+        assert np.array_equal(as_dense(rows), dense)
+        assert np.array_equal(as_dense(take(rows, 1, 3)), dense[1:])
 
 
 def test_duplicate_entries_are_added_up_without_touching_the_caller() -> None:
     matrix = scipy.sparse.csr_array((np.array([1.0, 2.0]), np.array([1, 1]), np.array([0, 2])), shape=(1, 3))
     rows = check_rows(matrix)
     assert isinstance(rows, SparseRows)
-    assert np.array_equal(densify(rows, 0, 1), [[0.0, 3.0, 0.0]])
+    assert np.array_equal(as_dense(rows), [[0.0, 3.0, 0.0]])
     assert matrix.nnz == 2
 
 
@@ -92,7 +93,7 @@ def test_repeated_entries_add_up_as_in_the_dense_matrix(kind: str) -> None:
         rows = check_rows(given)
         assert isinstance(rows, SparseRows)
         assert len(rows.values) == 9
-        assert np.array_equal(densify(rows, 0, 3), given.toarray())
+        assert np.array_equal(as_dense(rows), given.toarray())
 
 
 def test_a_matrix_that_changes_later_is_not_what_was_checked() -> None:
@@ -101,7 +102,7 @@ def test_a_matrix_that_changes_later_is_not_what_was_checked() -> None:
     codes = encode_labels(y, np.arange(3))
     matrix.indices[:], matrix.indptr[:], y[:] = 10**8, 10**8, 10**8
     assert isinstance(rows, SparseRows)
-    assert np.array_equal(densify(rows, 0, 3), np.eye(3))
+    assert np.array_equal(as_dense(rows), np.eye(3))
     assert codes.tolist() == [0, 1, 2]
 
 

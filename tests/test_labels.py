@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 
 import onebit
-from onebit.labels import as_labels, check_classes, check_labels, encode_labels, infer_classes, positions
+from onebit.labels import check_classes, check_labels, encode_labels, infer_classes, positions
 
 
 class Colour(enum.Enum):
@@ -157,7 +157,7 @@ def test_labels_are_encoded_by_their_place() -> None:
     with pytest.raises(ValueError, match=rf"y\[0\] is {2**70}, which is not among"):
         encode_labels(np.array([2**70]), np.arange(3))
     assert positions(np.array([2**64 - 1, 1], dtype=np.uint64), np.arange(3)).tolist() == [-1, 1]
-    assert positions(as_labels([1, "1"]), as_labels(["1", 1])).tolist() == [1, 0]
+    assert positions(check_classes([1, "1"]), check_classes(["1", 1])).tolist() == [1, 0]
 
 
 def test_labels_must_fit_the_rounds() -> None:

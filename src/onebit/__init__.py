@@ -15,35 +15,7 @@ if TYPE_CHECKING:
     from onebit.decider.client import Client
     from onebit.decider.decider import Decider
     from onebit.game import Guess
-    from onebit.learners import (
-        SOBA,
-        AdaptiveSurrogate,
-        BanditHalving,
-        BanditPerceptron,
-        Banditron,
-        BanditSVM,
-        Confidit,
-        ConservativePassiveAggressive,
-        EpsilonGreedy,
-        ExploreFirst,
-        FullInformationLogistic,
-        FullInformationPassiveAggressive,
-        FullInformationRidge,
-        FullInformationSVM,
-        Gaptron,
-        Learner,
-        LinUCB,
-        Majority,
-        MulticlassPerceptron,
-        NearestNeighbor,
-        PNewtron,
-        RegCB,
-        SquareCB,
-        ThompsonSampling,
-        UniformGuess,
-        Wrapped,
-        load,
-    )
+    from onebit.learners import *
     from onebit.playing import Trace, play
 
 __version__ = version("onebit")

@@ -18,7 +18,7 @@ Only the order of the feedback matters, not when the guesses were made. Nothing 
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,15 +66,8 @@ class _ConfidenceArrays(NamedTuple):
 class Confidence:
     """Estimates the probability that a guess is right; one for each learner.
 
-    Parameters
-    ----------
-    n_classes : int
-        How many labels there are.
-    n_extra : int
-        How many numbers the learner offers beside its scores; they should be about as large as 1.
+    The `n_extra` numbers that a learner offers beside its scores should be about as large as 1.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> confidence, draw = Confidence(n_classes=2), np.random.default_rng(1)
     >>> for _ in range(3000):
@@ -89,7 +82,7 @@ class Confidence:
     def __init__(self, n_classes: int, n_extra: int = 0) -> None:
         self.n_classes, self.n_extra, width = n_classes, n_extra, _N_OWN + n_extra
         first = np.append(_FIRST, np.full(n_extra, _FIRST_EXTRA))
-        self.arrays = _ConfidenceArrays(
+        self._arrays: tuple[Floats, ...] = (  # as `_ConfidenceArrays`, which takes longer to hand over
             np.tile(np.vstack([first, _VARIANCE * np.eye(width)]), (len(_DRIFTS), 1, 1)),
             np.zeros((2, _TABLE)),
             np.zeros((3, _N_NODES)),
@@ -99,56 +92,31 @@ class Confidence:
 
     @property
     def arrays(self) -> _ConfidenceArrays:
-        """Everything that was learned; to copy, save or restore it is to copy its arrays."""
-        return self._arrays
-
-    @arrays.setter
-    def arrays(self, arrays: _ConfidenceArrays) -> None:
-        self._arrays, self._plain = arrays, tuple(arrays)  # a named tuple takes longer to hand over
+        """Everything that was learned."""
+        return _ConfidenceArrays(*self._arrays)
 
     @property
     def n_evidence(self) -> int:
         """How many numbers the evidence about a guess has."""
         return len(self._room) + _N_BESIDE
 
-    def copy(self) -> Self:
-        """Return another one that has learned the same."""
-        made = type(self)(self.n_classes, self.n_extra)
-        made.arrays = _ConfidenceArrays(*(array.copy() for array in self._arrays))
-        return made
-
     def observe(self, scores: Floats, label: int, extra: Floats | None = None) -> tuple[Floats, float]:
         """Return the evidence about a guess, for `learn`, and the confidence in it; nothing is changed.
 
-        Parameters
-        ----------
-        scores : array of shape (n_classes,)
-            The scores that the guess was made from; −∞ for a label that was not allowed. May be empty.
-        label : int
-            The position of the guessed label.
-        extra : array of shape (n_extra,), optional
-            What the learner offers beside its scores.
-
-        Returns
-        -------
-        evidence : array
-            Finite numbers, as many for every guess.
-        confidence : float
-            In (0, 1); NaN while there is too little feedback.
+        The scores are those that the guess was made from, −∞ for a label that was not allowed, or none; `label` is the
+        position of the guessed one. The evidence is finite, and the confidence NaN while there is too little feedback.
         """
         evidence = np.empty(len(self._room) + _N_BESIDE)
-        return evidence, _observe(self._plain, scores, label, _NONE if extra is None else extra, self._room, evidence)
+        return evidence, _observe(self._arrays, scores, label, _NONE if extra is None else extra, self._room, evidence)
 
     def learn(self, evidence: Floats, label: int, correct: bool) -> None:
         """Learn whether a guess was right, at once or later, from the evidence that `observe` returned."""
-        _learn(self._plain, evidence, label, correct, self._room)
+        _learn(self._arrays, evidence, label, correct, self._room)
 
     def estimate_rows(self, scores: Floats, labels: Integers, extra: Floats | None = None) -> Floats:
         """Return the confidence in many guesses, one a row; nothing is changed."""
-        out, evidence = np.empty(len(labels)), np.empty(self.n_evidence)
         beside = np.zeros((len(labels), self.n_extra)) if extra is None else extra
-        _observe_rows(self._plain, scores, labels, beside, self._room, evidence, out)
-        return out
+        return np.array([self.observe(*about)[1] for about in zip(scores, labels.tolist(), beside, strict=True)])
 
     def add_class(self) -> None:
         """Make room for one more class."""
@@ -180,7 +148,7 @@ class Confidence:
         }.items():
             if not holds:
                 raise ValueError(f"confidence: {name} cannot have been learned: the file is damaged or was edited")
-        self.arrays = arrays
+        self._arrays = tuple(arrays)
 
 
 _NONE = np.empty(0)
@@ -292,16 +260,6 @@ def _observe(arrays: Any, scores: Floats, label: int, extra: Floats, room: Float
     regressions, classes, nodes, numbers = arrays
     _describe(classes, numbers, scores, label, extra, evidence)
     return _estimate(regressions, nodes, numbers, evidence, room)
-
-
-@jit_no_refcount
-def _observe_rows(
-    arrays: Any, scores: Floats, labels: Integers, extra: Floats, room: Floats, evidence: Floats, out: Floats
-) -> None:
-    regressions, classes, nodes, numbers = arrays
-    for t in range(out.shape[0]):
-        _describe(classes, numbers, scores[t], labels[t], extra[t], evidence)
-        out[t] = _estimate(regressions, nodes, numbers, evidence, room)
 
 
 @jit_internal

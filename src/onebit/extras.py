@@ -2,7 +2,7 @@
 
 import importlib.util
 
-EXTRAS = {
+_EXTRAS = {
     "files": ("polars",),
     "figures": ("matplotlib",),
     "serve": ("starlette", "uvicorn", "prometheus_client"),
@@ -16,7 +16,7 @@ EXTRAS = {
 
 def missing_extra(purpose: str, extra: str) -> str | None:
     """Return the line that names a missing extra, or None if it is installed."""
-    missing = [name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None]
+    missing = [name for name in _EXTRAS[extra] if importlib.util.find_spec(name) is None]
     if not missing:
         return None
     verb = "is" if len(missing) == 1 else "are"

@@ -1,15 +1,14 @@
-"""Files written whole or not at all, private files, a lock on a folder; npz read with care."""
+"""Files written whole or not at all, a lock on a folder; npz read with care."""
 
 import errno
 import math
 import os
 import secrets
-import stat
 import struct
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tokenize import TokenError
@@ -28,8 +27,6 @@ _LEFT_SECONDS = 3600.0  # no write takes as long: an unfinished file is what a k
 _CODE_ERRORS = (SyntaxError, TypeError, TokenError)  # NumPy reads a header as Python code, literals only
 NPZ_DAMAGE = (BadZipFile, zlib.error, struct.error, ValueError, EOFError, RuntimeError, OverflowError, *_CODE_ERRORS)
 """What comes of a damaged npz; encrypted parts and versions of zip from the future are RuntimeErrors."""
-NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-"""For `os.open`: a symbolic link is an error: a user who may write in the folder could point it to another file."""
 
 
 def replace_file(path: Path, content: bytes | memoryview, *, mode: int | None = None) -> None:
@@ -73,29 +70,6 @@ def make_folder(folder: Path) -> None:
         _sync_folder(each.parent)
 
 
-def create_private(path: Path) -> None:
-    """Create an empty file that only its owner may read and write, unless there is one."""
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-
-
-def make_private(path: Path) -> None:
-    """Make a file readable and writable by its owner only, if it is there."""
-    # By its name: closing another descriptor of a file would let go of the locks that this process has on it.
-    with suppress(FileNotFoundError, PermissionError):  # another user's file is theirs to close
-        mode = os.lstat(path).st_mode
-        if stat.S_ISREG(mode) and mode & 0o077:
-            os.chmod(path, mode & 0o700)
-
-
-def is_in_place(opened: int, path: Path) -> bool:
-    """Return whether a file that is open still lies where it was: it may have been removed, or replaced."""
-    try:
-        return os.path.samestat(path.lstat(), os.fstat(opened))
-    except FileNotFoundError:
-        return False
-
-
 def _sync_folder(folder: Path) -> None:
     """Make a rename in the folder survive a loss of power."""
     if os.name != "posix":
@@ -124,13 +98,24 @@ def locked_folder(folder: Path) -> Iterator[None]:
             os.close(opened)
 
 
-def npz_array(archive: zipfile.ZipFile, part: str) -> Any:
-    """Return the array of that name; call `npz_bytes` first."""
-    with archive.open(f"{part}.npy") as file:
-        return npy.read_array(file, allow_pickle=False)
+def read_npz(
+    archive: zipfile.ZipFile, parts: Iterable[str], check_bytes: Callable[[int], object] | None = None
+) -> dict[str, Any]:
+    """Return arrays by name; raise one of `NPZ_DAMAGE` for a damaged file.
+
+    Nothing is unpacked before all headers are read, and `check_bytes` has allowed the memory that they ask for.
+    """
+    sizes = {part: _bytes_of(archive, part) for part in parts}
+    if check_bytes is not None:
+        check_bytes(sum(sizes.values()))
+    arrays = {}
+    for part in sizes:
+        with archive.open(f"{part}.npy") as file:
+            arrays[part] = npy.read_array(file, allow_pickle=False)
+    return arrays
 
 
-def npz_bytes(archive: zipfile.ZipFile, part: str) -> int:
+def _bytes_of(archive: zipfile.ZipFile, part: str) -> int:
     """Return how much memory an array will take, by its header, or raise if the file is shorter than that."""
     info = archive.getinfo(f"{part}.npy")
     # Before anything is unpacked: other packings take the memory that a damaged file asks for.

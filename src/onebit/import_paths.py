@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-Value = bool | int | float | str | None
-_WORDS: dict[str, Value] = {"true": True, "false": False, "none": None}
+_Value = bool | int | float | str | None
+_WORDS: dict[str, _Value] = {"true": True, "false": False, "none": None}
 
 
 def is_import_path(text: str) -> bool:
@@ -64,7 +64,7 @@ def find_by_import_path(path: str, what: str, known: Iterable[str] = ()) -> Any:
     return getattr(module, name)
 
 
-def read_value(text: str) -> Value:
+def read_value(text: str) -> _Value:
     """Read a value: a truth value, none, a number, or else the text itself."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]

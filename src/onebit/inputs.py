@@ -22,7 +22,6 @@ MAX_SEED = 2**63 - 1  # compiled code reads seeds as signed 64-bit integers
 ENTRIES_AT_ONCE = 1 << 22
 """Numbers of an array made on the way: 32 MB, long enough for fast products, small enough for any machine."""
 _REAL_KINDS = "fiub"  # floats, signed and unsigned integers, booleans
-_BLOCK = 1 << 20  # rows looked at together
 _REAL = (Real, Decimal, np.bool_)
 
 
@@ -186,16 +185,12 @@ def check_finite(array: Floats, name: str) -> None:
             return
     # The sum may have overflowed although every number is finite: look closer.
     rows = array.reshape(len(array), -1)
-    for start in range(0, len(rows), _BLOCK):
-        bad = ~np.isfinite(rows[start : start + _BLOCK])
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            row += start
-            what = "NaN" if np.isnan(rows[row, column]) else "an infinity"
-            raise ValueError(
-                f"{name} must be finite and contains {what}: {name}[{row}, {column}] is {rows[row, column]}. "
-                "Remove or fill such rows"
-            )
+    for row, column in np.argwhere(~np.isfinite(rows))[:1]:
+        what = "NaN" if np.isnan(rows[row, column]) else "an infinity"
+        raise ValueError(
+            f"{name} must be finite and contains {what}: {name}[{row}, {column}] is {rows[row, column]}. "
+            "Remove or fill such rows"
+        )
 
 
 def check_sparse_row(features: Any, name: str) -> SparseRows:
@@ -270,20 +265,20 @@ def _check_places(name: str, places: Integers, size: int) -> None:
         raise ValueError(f"{name} must lie between 0 and {size - 1}; got {wrong}")
 
 
-def _check_starts(indptr: Any, n_lists: int, data: npt.NDArray[Any], indices: Integers) -> Integers:
-    """Return a copy of where each row (or column) of a compressed matrix starts; it may have spare room at its end."""
-    if len(data) != len(indices):
-        raise ValueError(f"data and indices must be of one length; got {len(data)} and {len(indices)}")
-    starts = check_whole_numbers("indptr", indptr, n_lists + 1)
+def _compressed(
+    data: npt.NDArray[Any], indices: Any, indptr: Any, n_lists: int
+) -> tuple[npt.NDArray[Any], Integers, Integers]:
+    """Return values, their places, and where each row (or column) starts; the arrays may have spare room at the end."""
+    places, starts = check_whole_numbers("indices", indices), check_whole_numbers("indptr", indptr, n_lists + 1)
+    if len(data) != len(places):
+        raise ValueError(f"data and indices must be of one length; got {len(data)} and {len(places)}")
     if starts[0] != 0 or (starts[1:] < starts[:-1]).any() or starts[-1] > len(data):
         raise ValueError(f"indptr must rise from 0 to at most {len(data)}; got {starts.tolist()!r:.80}")
-    return starts
+    return data[: starts[-1]], places[: starts[-1]], starts
 
 
 def _rows_of_compressed(data: Any, indices: Any, indptr: Any, n_rows: int, n_columns: int) -> SparseRows:
-    values, columns = _data(data, 1), check_whole_numbers("indices", indices)
-    starts = _check_starts(indptr, n_rows, values, columns)
-    values, columns = values[: starts[-1]], columns[: starts[-1]]
+    values, columns, starts = _compressed(_data(data, 1), indices, indptr, n_rows)
     _check_places("indices", columns, n_columns)
     # scipy's flag for sorted columns may be out of date: the columns are checked.
     is_rising = columns[1:] > columns[:-1]
@@ -318,19 +313,16 @@ def _rows_of_entries(entries: _Entries, n_rows: int, n_columns: int) -> SparseRo
 
 
 def _read_csc(X: Any, _n_rows: int, n_columns: int) -> _Entries:
-    values, rows = _data(X.data, 1), check_whole_numbers("indices", X.indices)
-    starts = _check_starts(X.indptr, n_columns, values, rows)
-    columns = np.repeat(np.arange(n_columns), np.diff(starts))
-    return _Entries(rows[: starts[-1]], columns, values[: starts[-1]])
+    values, rows, starts = _compressed(_data(X.data, 1), X.indices, X.indptr, n_columns)
+    return _Entries(rows, np.repeat(np.arange(n_columns), np.diff(starts)), values)
 
 
 def _read_bsr(X: Any, n_rows: int, n_columns: int) -> _Entries:
-    blocks, indices = _data(X.data, 3), check_whole_numbers("indices", X.indices)
+    blocks = _data(X.data, 3)
     height, width = blocks.shape[1:]
     if 0 in (height, width) or n_rows % height or n_columns % width:
         raise ValueError(f"blocks of {height} × {width} do not fill the shape")
-    starts = _check_starts(X.indptr, n_rows // height, blocks, indices)
-    blocks, indices = blocks[: starts[-1]], indices[: starts[-1]]
+    blocks, indices, starts = _compressed(blocks, X.indices, X.indptr, n_rows // height)
     _check_places("indices", indices, n_columns // width)
     tops = height * np.repeat(np.arange(n_rows // height), np.diff(starts))
     rows = tops[:, None, None] + np.arange(height)[:, None] + np.zeros((1, 1, width), np.int64)
@@ -389,15 +381,11 @@ _READERS: dict[str, Callable[[Any, int, int], _Entries]] = {
 }
 
 
-def densify(rows: SparseRows, start: int, stop: int) -> Floats:
-    """Return rows start…stop−1 as a dense array."""
-    some: Any = take(rows, start, stop)
-    return np.asarray(scipy.sparse.csr_array((some.values, some.columns, some.starts), shape=some.shape).toarray())
-
-
 def dense(rows: Rows) -> Floats:
     """Return rows as one dense array: the same array if they are dense already."""
-    return densify(rows, 0, len(rows)) if isinstance(rows, SparseRows) else rows
+    if not isinstance(rows, SparseRows):
+        return rows
+    return np.asarray(scipy.sparse.csr_array((rows.values, rows.columns, rows.starts), shape=rows.shape).toarray())
 
 
 def take(rows: Rows, start: int, stop: int) -> Rows:

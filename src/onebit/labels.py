@@ -19,6 +19,7 @@ _FEW = 1 << 20  # labels told apart in one pass
 _NO_LABELS = "cV"  # complex numbers and records
 _DTYPES = {int: "iu", bool: "b", float: "f", str: "U"}
 _NEVER_MISSING = (int, str, bool)
+_SHOWN = 8  # classes of an error
 _MOST_SEVERAL = 63  # a bit for each label
 _WORDS = 1 << 26  # bytes of an array in which every word takes as much room as the longest
 
@@ -40,7 +41,7 @@ def check_classes(classes: Any) -> npt.NDArray[Any]:
         except TypeError as error:
             raise ValueError(f"classes is a set of labels without an order ({error}); give a list") from error
     _check_distinct(labels)
-    return as_labels(labels)
+    return _as_labels(labels)
 
 
 def _plain(labels: Iterable[Any]) -> list[Any]:
@@ -67,7 +68,7 @@ def _check_distinct(labels: list[Any], name: str = "classes") -> None:
             raise ValueError(f"{name} must not repeat a label; got {label!r:.80} twice{same}")
 
 
-def as_labels(labels: list[Any]) -> npt.NDArray[Any]:
+def _as_labels(labels: list[Any]) -> npt.NDArray[Any]:
     """Return labels as an array whose `tolist` gives them back, type for type."""
     kinds = set(map(type, labels))
     dtypes = _DTYPES.get(kinds.pop(), "") if len(kinds) == 1 else ""
@@ -101,7 +102,7 @@ def infer_classes(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
         labels.sort()
     except TypeError:
         labels = [label for _, label in found]
-    return as_labels(labels)
+    return _as_labels(labels)
 
 
 @jit
@@ -122,7 +123,7 @@ def check_labels(y: Any, n_rounds: int, name: str = "y") -> npt.NDArray[Any]:
     """
     if y is None:
         raise ValueError(f"{name} is missing: a learner requires y to be passed, but the target y is None")
-    labels = _label_array(y, name)
+    labels = _as_they_are(y, name)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = column_or_1d(labels, warn=True)
     if labels.ndim != 1 or len(labels) != n_rounds:
@@ -140,21 +141,13 @@ def check_answers(y: Any, n_rounds: int) -> npt.NDArray[Any]:
     >>> check_answers(np.array([[True, False, True]]), 1).shape
     (1, 3)
     """
-    if not is_matrix_of_right(y):
+    if not (isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 and y.dtype == np.bool_):
         return check_labels(y, n_rounds)
-    right: npt.NDArray[np.bool_] = np.asarray(y)
-    if len(right) != n_rounds:
-        raise ValueError(f"y must have a row for each of the {n_rounds} rounds; got shape {right.shape}")
-    if right.shape[1] > _MOST_SEVERAL:
-        raise ValueError(
-            f"y may have at most {_MOST_SEVERAL} columns where several labels are right; got {right.shape[1]}"
-        )
-    return right
-
-
-def is_matrix_of_right(y: Any) -> bool:
-    """Return whether y says of every label of every round whether it is right: truth values, at least two columns."""
-    return isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 and y.dtype == np.bool_
+    if len(y) != n_rounds:
+        raise ValueError(f"y must have a row for each of the {n_rounds} rounds; got shape {y.shape}")
+    if y.shape[1] > _MOST_SEVERAL:
+        raise ValueError(f"y may have at most {_MOST_SEVERAL} columns where several labels are right; got {y.shape[1]}")
+    return y
 
 
 def codes_of_right(right: npt.NDArray[np.bool_]) -> Integers:
@@ -177,7 +170,8 @@ def first_right(code: int) -> int:
     return code if code >= -1 else (mask & -mask).bit_length() - 1
 
 
-def _label_array(y: Any, name: str) -> npt.NDArray[Any]:
+def _as_they_are(y: Any, name: str) -> npt.NDArray[Any]:
+    """Return an array as it is, and a list or a column of moments in time as its objects."""
     if hasattr(y, "__array__") or isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
         array = y if type(y) is np.ndarray else as_array(y, name)
         return np.fromiter(y, dtype=object, count=len(array)) if array.dtype.kind in "Mm" and array.ndim == 1 else array
@@ -185,18 +179,18 @@ def _label_array(y: Any, name: str) -> npt.NDArray[Any]:
     if any(issubclass(kind, (list, np.ndarray)) for kind in set(map(type, listed))):
         return as_array(listed, name)
     # NumPy would make words of numbers among words, and two columns of pairs.
-    return _settled(_plain(listed), name)
+    return np.fromiter(listed, dtype=object, count=len(listed))
 
 
 def _settled(labels: list[Any], name: str) -> npt.NDArray[Any]:
     """Return labels as numbers if all are whole numbers, or all truth values; or as the objects they are."""
     kinds = set(map(type, labels))
     if kinds in ({int}, {bool}):
-        return as_labels(labels)
+        return _as_labels(labels)
     if kinds in ({float}, {int, float}):
         floats = _whole(np.asarray([label if type(label) is float else 0.0 for label in labels]), name)
         if floats.dtype.kind == "i":
-            return as_labels([int(label) for label in labels])
+            return _as_labels([int(label) for label in labels])
         try:
             return np.asarray(labels, dtype=np.float64)
         except OverflowError:
@@ -238,9 +232,10 @@ def encode_labels(
     codes = positions(y, classes)
     if codes.min(initial=0) < 0:
         at = int(np.argmax(codes < 0))
+        shown = ", ".join(map(repr, classes[:_SHOWN].tolist())) + (", …" if len(classes) > _SHOWN else "")
         raise ValueError(
             f"{name}[{at}] is {y[at : at + 1].tolist()[0]!r}, which is not among the {len(classes)} classes "
-            f"{_shorten(classes)}; {remedy}"
+            f"[{shown}]; {remedy}"
         )
     return codes
 
@@ -262,8 +257,3 @@ def positions(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> Integers:
         return codes
     places_of = {label: place for place, label in enumerate(classes.tolist())}
     return np.fromiter((places_of.get(label, -1) for label in y.tolist()), dtype=np.int64, count=len(y))
-
-
-def _shorten(classes: npt.NDArray[Any], most: int = 8) -> str:
-    shown = ", ".join(repr(label) for label in classes[:most].tolist())
-    return f"[{shown}{', …' if len(classes) > most else ''}]"

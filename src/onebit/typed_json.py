@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from onebit.import_paths import find_by_import_path, import_path_of
 
-Arrays = list[npt.NDArray[Any]]
+_Arrays = list[npt.NDArray[Any]]
 
 _PLAIN = (str, int, bool, type(None))
 # Booleans, whole numbers, floats, bytes, words, spans of time and dates.
@@ -29,12 +29,7 @@ _MOST_NESTED = 40
 class Trusted:
     """What a file or text from outside may name: classes and functions, by import path.
 
-    Parameters
-    ----------
-    things : iterable
-        Classes, functions, or import paths such as ``"mypackage.mine:Colour"``, which are imported when they are met.
-    ours : mapping
-        What needs no trust, by import path.
+    `things` are classes, functions, or import paths, which are imported when they are met; `ours` need no trust.
     """
 
     def __init__(self, things: Iterable[Any] = (), ours: Mapping[str, Any] | None = None) -> None:
@@ -66,18 +61,8 @@ class Trusted:
         return cls in self._ours
 
 
-def describe(value: Any, arrays: Arrays | None = None, depth: int = 0) -> Any:
-    """Return a value as JSON can write it.
-
-    Parameters
-    ----------
-    value : object
-        Anything that can be found again by import path, and holds nothing else.
-    arrays : list, optional
-        Where arrays are put; without it they are refused.
-    depth : int
-        How deep in another value it lies.
-    """
+def describe(value: Any, arrays: _Arrays | None = None, depth: int = 0) -> Any:
+    """Return a value, `depth` deep in another, as JSON can write it; arrays are put into `arrays`, or refused."""
     if type(value) in _PLAIN:
         return value
     if type(value) is float:
@@ -108,10 +93,10 @@ def describe(value: Any, arrays: Arrays | None = None, depth: int = 0) -> Any:
         return {"objects": [list(value.shape), each(value.ravel().tolist())]}
     if isinstance(value, (type, FunctionType, BuiltinFunctionType)):
         return {"import": import_path_of(value)}
-    return _describe_stranger(value, each)
+    return _describe_object(value, each)
 
 
-def _describe_stranger(value: Any, each: Callable[[Iterable[Any]], list[Any]]) -> Any:
+def _describe_object(value: Any, each: Callable[[Iterable[Any]], list[Any]]) -> Any:
     cls = type(value)
     if isinstance(value, enum.Enum) and value.name in cls.__members__:  # flags that were joined are no member
         return {"member": [import_path_of(cls), value.name]}
@@ -131,7 +116,7 @@ def _describe_stranger(value: Any, each: Callable[[Iterable[Any]], list[Any]]) -
     raise ValueError(f"{value!r:.80} cannot be saved: a {cls.__name__} is not made of plain values")
 
 
-def restore(described: Any, trusted: Trusted, arrays: Arrays | None = None) -> Any:
+def restore(described: Any, trusted: Trusted, arrays: _Arrays | None = None) -> Any:
     """Return a value that was described; raises ValueError for what could not have been, or is not trusted."""
     try:
         return _restore(described, trusted, [] if arrays is None else arrays, 0)
@@ -141,7 +126,7 @@ def restore(described: Any, trusted: Trusted, arrays: Arrays | None = None) -> A
         raise ValueError(f"{described!r:.80} describes nothing ({type(error).__name__}: {error})") from error
 
 
-def _restore(described: Any, trusted: Trusted, arrays: Arrays, depth: int) -> Any:
+def _restore(described: Any, trusted: Trusted, arrays: _Arrays, depth: int) -> Any:
     if depth > 2 * _MOST_NESTED:
         raise ValueError("it is nested too deep")
 
@@ -166,10 +151,12 @@ def _restore(described: Any, trusted: Trusted, arrays: Arrays, depth: int) -> An
     if kind == "numpy":
         return _restore_scalar(*held)
     if kind == "array":
-        return arrays[check_position(held, len(arrays))]
+        if type(held) is not int or not 0 <= held < len(arrays):
+            raise ValueError(f"{held!r:.80} is no position among {len(arrays)}")
+        return arrays[held]
     if kind == "objects":
-        return _restore_objects(held[0], each(held[1]))
-    return _restore_stranger(kind, held, trusted, each)
+        return np.fromiter(each(held[1]), dtype=object).reshape(held[0])
+    return _restore_object(kind, held, trusted, each)
 
 
 def _restore_scalar(name: str, content: str) -> Any:
@@ -180,14 +167,7 @@ def _restore_scalar(name: str, content: str) -> Any:
     return scalar
 
 
-def _restore_objects(shape: Any, items: list[Any]) -> Any:
-    array = np.empty(len(items), dtype=object)
-    for i, item in enumerate(items):
-        array[i] = item
-    return array.reshape(shape)
-
-
-def _restore_stranger(kind: str, held: Any, trusted: Trusted, each: Callable[[Any], list[Any]]) -> Any:
+def _restore_object(kind: str, held: Any, trusted: Trusted, each: Callable[[Any], list[Any]]) -> Any:
     if kind == "import":
         return trusted.find(held)
     path, made_of, *state = held
@@ -211,13 +191,6 @@ def _restore_stranger(kind: str, held: Any, trusted: Trusted, each: Callable[[An
             value.__setstate__(held_by_it)
         elif held_by_it is not None:
             vars(value).update(held_by_it)
-    return value
-
-
-def check_position(value: Any, size: int) -> int:
-    """Return a position among `size` of them, or raise ValueError."""
-    if type(value) is not int or not 0 <= value < size:
-        raise ValueError(f"{value!r:.80} is no position among {size}")
     return value
 
 

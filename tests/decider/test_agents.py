@@ -15,7 +15,7 @@ import pytest
 
 import onebit
 from in_process import onebit as command
-from onebit.decider.agents import VERBS, _error_text, answer, create_server, schema_of, serve_stdio
+from onebit.decider.agents import VERBS, _answer, _error_text, _schema_of, create_server, serve_stdio
 from onebit.decider.client import LARGEST_BODY, RemoteDecider
 from onebit.decider.decider import Decider
 from onebit.decider.requests import checked, request_of
@@ -107,7 +107,7 @@ def test_tools_say_how_they_are_used(desk: Decider) -> None:
     async def conversation(client: Any) -> Any:
         for tool in (await client.list_tools()).tools:
             (verb, _), schema = VERBS[tool.name], tool.input_schema
-            assert schema == schema_of(verb)
+            assert schema == _schema_of(verb)
             assert (schema["type"], schema["additionalProperties"]) == ("object", False)
             _, _, example = str(tool.description).partition("Example: ")
             if schema["required"]:
@@ -170,7 +170,7 @@ def test_what_the_client_of_the_sdk_does_not_send(desk: Decider) -> None:
         (10**400, "x"),
     ):
         with pytest.raises((ValueError, RecursionError)) as found:
-            answer(desk, "guess", {"record": {"x": value}})
+            _answer(desk, "guess", {"record": {"x": value}})
         assert expected in _error_text("guess", found.value)
     assert desk.status() == before
 

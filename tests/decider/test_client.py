@@ -19,7 +19,7 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from onebit.decider.client import Client, error_of
+from onebit.decider.client import Client, _error_of
 from onebit.decider.decider import Decider
 from onebit.decider.tickets import Kind, LogError, LogWriteError, OwnedError, TicketConflictError
 from onebit.service.tokens import add_token
@@ -123,8 +123,8 @@ def test_errors_are_the_librarys_own(url: str) -> None:
         with pytest.raises(ValueError, match="silence must be"):
             desk.change(silence="maybe")
     for name, kind in (("OwnedError", OwnedError), ("LogWriteError", LogWriteError), ("?", RuntimeError)):
-        assert type(error_of({"error": name, "detail": "so"}, 503)) is kind
-    assert "answered 502" in str(error_of(None, 502))
+        assert type(_error_of({"error": name, "detail": "so"}, 503)) is kind
+    assert "answered 502" in str(_error_of(None, 502))
     for wrong in ("ftp://x", "127.0.0.1:80", "http://", "http://x/?a"):
         with pytest.raises(ValueError, match="url must be"):
             Client(wrong)

@@ -30,8 +30,8 @@ InDatabase = tuple[str, str]
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let everybody be given up after a second."""
-    monkeypatch.setattr("onebit.decider.postgres.PATIENCE_SECONDS", 1.0)
-    monkeypatch.setattr("onebit.decider.postgres.BEAT_SECONDS", 0.2)
+    monkeypatch.setattr("onebit.decider.postgres._PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr("onebit.decider.postgres._BEAT_SECONDS", 0.2)
     monkeypatch.setattr("onebit.decider.postgres._REGAIN_SECONDS", 0.5)
     monkeypatch.setattr("onebit.decider.postgres._REFUSED_SECONDS", 0.05)
 

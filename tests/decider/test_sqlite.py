@@ -17,9 +17,9 @@ import onebit
 from in_process import onebit as onebit_command
 from live_places import Place, begun
 from onebit.decider.decider import Decider
-from onebit.decider.log import of_json
+from onebit.decider.log import _of_json
 from onebit.decider.logged_rounds import read_decider
-from onebit.decider.sqlite import Mark, MarkFile, OwnerFile
+from onebit.decider.sqlite import _Mark, _MarkFile, _OwnerFile
 from onebit.decider.tickets import Kind, LogError, LostEventsError, LostJournalWarning, OwnedError
 from onebit.files import make_folder
 from onebit.service.workers import WorkerPool
@@ -194,20 +194,20 @@ def test_what_was_compacted_is_not_lost(path: Path) -> None:
 
 
 def test_a_mark_is_whole_or_none(tmp_path: Path) -> None:
-    file = MarkFile(tmp_path / "desk.onebit")
+    file = _MarkFile(tmp_path / "desk.onebit")
     assert file.read() is None
     for seq in (1, 2, 3):
-        file.write(Mark(seq, bytes([seq] * 8)))
+        file.write(_Mark(seq, bytes([seq] * 8)))
     file.sync()
     content = file.path.read_bytes()
     assert len(content) < 512, "a sector of a disk, which is written whole"
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
-    assert MarkFile(tmp_path / "desk.onebit").read() == (3, bytes([3] * 8))
+    assert _MarkFile(tmp_path / "desk.onebit").read() == (3, bytes([3] * 8))
     for end in range(len(content)):
         for damaged_ in (content[:end], content[:end] + bytes([content[end] ^ 1]) + content[end + 1 :]):
             file.path.write_bytes(damaged_)
             with pytest.raises(ValueError, match=r"."):
-                MarkFile(tmp_path / "desk.onebit").read()
+                _MarkFile(tmp_path / "desk.onebit").read()
 
 
 def test_a_damaged_mark_is_told_and_made_anew(path: Path) -> None:
@@ -216,17 +216,17 @@ def test_a_damaged_mark_is_told_and_made_anew(path: Path) -> None:
     with pytest.warns(LostJournalWarning, match="is damaged"):
         Decider.open(path).close()
     Decider.open(path).close()
-    assert MarkFile(path).read() is not None
+    assert _MarkFile(path).read() is not None
 
 
 def test_a_mark_that_cannot_be_written_refuses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with begun(path) as desk:
         with monkeypatch.context() as patched:
-            patched.setattr(MarkFile, "write", lambda *_: os.stat("/nowhere"))
+            patched.setattr(_MarkFile, "write", lambda *_: os.stat("/nowhere"))
             desk.guess({"x": 1.0})
-        before = MarkFile(path).read()
+        before = _MarkFile(path).read()
         desk.guess({"x": 1.0})
-        after = MarkFile(path).read()
+        after = _MarkFile(path).read()
     assert (before and before.seq, after and after.seq) == (1, 3)
 
 
@@ -248,12 +248,12 @@ def test_a_mark_that_is_taken_away_is_made_anew(path: Path) -> None:
     with begun(path) as desk:
         beside(path, ".last").unlink()
         desk.guess({"x": 1.0})
-        found = MarkFile(path).read()
+        found = _MarkFile(path).read()
         assert found is not None
         assert found.seq == 2
         beside(path, ".last").write_bytes(b"")  # in its place: it is written on
         desk.guess({"x": 1.0})
-        found = MarkFile(path).read()
+        found = _MarkFile(path).read()
         assert found is not None
         assert found.seq == 3
 
@@ -263,16 +263,16 @@ def test_the_mark_of_the_last_owner_is_gone_on_from(path: Path, monkeypatch: pyt
     begun(path).close()
     with monkeypatch.context() as patched:
 
-        def late(file: Path) -> OwnerFile:
+        def late(file: Path) -> _OwnerFile:
             patched.undo()
             with begun(path) as other:
                 for _ in range(8):
                     other.guess({"x": 1.0})
-            return OwnerFile(file)
+            return _OwnerFile(file)
 
-        patched.setattr("onebit.decider.sqlite.OwnerFile", late)
+        patched.setattr("onebit.decider.sqlite._OwnerFile", late)
         with begun(path) as desk:
-            found = MarkFile(path).read()
+            found = _MarkFile(path).read()
             assert found is not None
             assert found.seq == desk.status().events
 
@@ -521,7 +521,7 @@ def test_what_is_nested_too_deep_is_refused_in_words(path: Path, kind: str) -> N
 
 def test_json_that_is_nested_too_deep_is_refused_in_words() -> None:
     with pytest.raises(ValueError, match="nested too deep"):
-        of_json("[" * 200_000)
+        _of_json("[" * 200_000)
 
 
 def test_a_file_of_another_program_is_left_as_it_is(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_npz_that_asks_for_more_than_there_is(tmp_path: Path, monkeypatch: pytes
     np.savez_compressed(path, X=np.zeros((500_000, 8)), y=np.arange(500_000) % 2)
     assert path.stat().st_size < 100_000
     monkeypatch.setattr("onebit.machine_memory.memory", lambda: 2e7)
-    monkeypatch.setattr("onebit.streams.files.npz_array", lambda *_: pytest.fail("memory was taken"))
+    monkeypatch.setattr("onebit.files.npy.read_array", lambda *_, **__: pytest.fail("memory was taken"))
     with pytest.raises(ValueError, match=r"a\.npz: does not fit into memory \(it asks for 0\.0335 GiB"):
         read_table(path)
 

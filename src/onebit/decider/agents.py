@@ -20,7 +20,7 @@ from onebit.decider.decider import Decider
 from onebit.decider.requests import call_of, read_json, request_of
 from onebit.decider.tickets import AdvisedError
 
-AnyDecider = Decider | RemoteDecider
+_AnyDecider = Decider | RemoteDecider
 _LOG = logging.getLogger("onebit.mcp")
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 _UNREADABLE = (
@@ -51,7 +51,7 @@ VERBS: dict[str, tuple[Callable[..., Any], dict[str, bool]]] = {  # the tools, e
 }
 
 
-def answer(decider: AnyDecider, name: str, arguments: Any) -> Any:
+def _answer(decider: _AnyDecider, name: str, arguments: Any) -> Any:
     """Call one of `VERBS` with an agent's arguments; raises ValueError and the exceptions of the library."""
     body = json.dumps({} if arguments is None else arguments).encode()
     if len(body) > LARGEST_BODY:
@@ -59,14 +59,14 @@ def answer(decider: AnyDecider, name: str, arguments: Any) -> Any:
     return call_of(VERBS[name][0], read_json(body))(decider)
 
 
-def schema_of(verb: Callable[..., Any]) -> dict[str, Any]:
+def _schema_of(verb: Callable[..., Any]) -> dict[str, Any]:
     """Return the JSON Schema of a verb's arguments."""
     _, components = msgspec.json.schema_components([request_of(verb)])
     (schema,) = components.values()
     return {name: value for name, value in schema.items() if name not in ("title", "description")}
 
 
-def instructions(decider: AnyDecider, about: str | None) -> str:
+def _instructions(decider: _AnyDecider, about: str | None) -> str:
     """Return the instructions for a new session; raises ValueError for labels that JSON cannot represent."""
     lines = [_INSTRUCTIONS] if about is None else [_INSTRUCTIONS, f"This decider decides: {about}"]
     if isinstance(decider, Decider):
@@ -80,7 +80,7 @@ def instructions(decider: AnyDecider, about: str | None) -> str:
     return "\n".join(lines)
 
 
-def create_server(decider: AnyDecider, about: str | None = None) -> Any:
+def create_server(decider: _AnyDecider, about: str | None = None) -> Any:
     """Return a server of the official SDK for a decider; `about` describes the decision for the agent."""
     # Imported here: a large optional dependency.
     import anyio
@@ -93,7 +93,7 @@ def create_server(decider: AnyDecider, about: str | None = None) -> Any:
             types.Tool(
                 name=name,
                 description=" ".join(str(verb.__doc__).split()),
-                input_schema=schema_of(verb),
+                input_schema=_schema_of(verb),
                 annotations=types.ToolAnnotations(**hints),
             )
             for name, (verb, hints) in VERBS.items()
@@ -104,7 +104,7 @@ def create_server(decider: AnyDecider, about: str | None = None) -> Any:
         if params.name not in VERBS:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.80}; there are {', '.join(VERBS)}")
         try:
-            result = await anyio.to_thread.run_sync(answer, decider, params.name, params.arguments)
+            result = await anyio.to_thread.run_sync(_answer, decider, params.name, params.arguments)
         except Exception as error:
             return types.CallToolResult(
                 content=[types.TextContent(text=_error_text(params.name, error))], is_error=True
@@ -115,7 +115,7 @@ def create_server(decider: AnyDecider, about: str | None = None) -> Any:
     return Server(
         "onebit",
         version=__version__,
-        instructions=instructions(decider, about),
+        instructions=_instructions(decider, about),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
@@ -135,7 +135,7 @@ def _error_text(name: str, error: Exception) -> str:
     return "something went wrong inside; onebit's standard error says what"
 
 
-def serve_stdio(decider: AnyDecider, about: str | None = None) -> None:
+def serve_stdio(decider: _AnyDecider, about: str | None = None) -> None:
     """Serve MCP on standard input and output until the input ends."""
     import anyio
     from mcp.server.stdio import stdio_server
@@ -180,14 +180,14 @@ class _Readable:
             asked = fault["input"]
             if not isinstance(asked, str) or asked.strip():  # not an empty line
                 error = types.ErrorData(code=types.PARSE_ERROR, message=_UNREADABLE.format(fault["msg"]))
-                reply = types.JSONRPCError(jsonrpc="2.0", id=request_id(asked), error=error)
+                reply = types.JSONRPCError(jsonrpc="2.0", id=_request_id(asked), error=error)
                 await self._outgoing.send(SessionMessage(reply))
 
 
-def request_id(message: Any) -> str | int | None:
+def _request_id(message: Any) -> str | int | None:
     r"""Return the id of an unreadable message: parsed, or its text if it is no JSON; None if it has none.
 
-    >>> request_id('{"params": {"id": 1, "x": "\\ud800"}, "id": 7}'), request_id({"id": "a"}), request_id("{nope")
+    >>> _request_id('{"params": {"id": 1, "x": "\\ud800"}, "id": 7}'), _request_id({"id": "a"}), _request_id("{nope")
     (7, 'a', None)
     """
     found = message.get("id") if isinstance(message, dict) else None

@@ -15,7 +15,6 @@ from contextlib import suppress
 from datetime import datetime
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -139,7 +138,7 @@ class Client:
                 if status < 400:
                     return reply
                 if is_last or status not in _TRY_AGAIN or not (again or status in (429, 503)):
-                    raise error_of(reply, status)
+                    raise _error_of(reply, status)
                 pause = max(pause, min(retry_after, _LONGEST_PAUSE))
             time.sleep(pause)
         raise AssertionError("the last try returns or raises")
@@ -185,7 +184,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, _kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
 
@@ -270,7 +269,7 @@ class RemoteDecider:
             replies += self._post(verb, items[start : start + MOST_AT_ONCE])
         for reply in replies:
             if "error" in reply:
-                raise error_of(reply, reply["status"])
+                raise _error_of(reply, reply["status"])
         return replies
 
 
@@ -288,7 +287,7 @@ def _ticket_of(reply: Any) -> Ticket:
     return Ticket(reply["id"], reply["label"], reply["propensity"], datetime.fromisoformat(reply["time"]))
 
 
-def error_of(problem: Any, status: int) -> Exception:
+def _error_of(problem: Any, status: int) -> Exception:
     """Return the exception for a problem+json response."""
     problem = problem if isinstance(problem, dict) else {}
     kind = TicketConflictError if status == HTTPStatus.CONFLICT else AdvisedError

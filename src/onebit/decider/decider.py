@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -18,21 +17,14 @@ import numpy as np
 from onebit.decider import queries
 from onebit.decider.log import Batch, EventLog
 from onebit.decider.replay import replay, verify
-from onebit.decider.settings import CHANGEABLE, Settings, check_time, open_log
+from onebit.decider.settings import Settings, check_time, open_log
 from onebit.decider.state import Recorder, State
-from onebit.decider.tickets import (
-    Event,
-    Kind,
-    LogError,
-    Moment,
-    Shadow,
-    Status,
-    Ticket,
-    index_of,
-)
+from onebit.decider.tickets import Event, Kind, LogError, Moment, Shadow, Status, Ticket, index_of
 from onebit.game import TICKET_BYTES
 from onebit.inputs import brief, check_choice, check_number, check_switch
-from onebit.learners import Learner
+from onebit.labels import check_classes
+from onebit.learners import BanditSVM, Learner
+from onebit.typed_json import describe
 
 BASE_BYTES = 8 << 20  # memory of an open decider without learner and tickets: log cache, thread, encoder
 CLASS_BYTES = 1_000  # memory of one class
@@ -142,7 +134,8 @@ class Decider:
         options |= {"wrong_at_most": wrong_at_most, "ask_at_most": ask_at_most}
         about, now = None, check_time(clock())
         if classes is not None:
-            about = Settings.new(classes, learner, **options).described() | {"began": now}
+            about = Settings.new(classes, BanditSVM() if learner is None else learner, **options).described()
+            about["began"] = now
         is_durable = check_choice("durability", durability, ("full", "batch")) == "full"
         log = open_log(path, name, about, accept_loss=check_switch("accept_loss", accept_loss))
         try:
@@ -175,7 +168,7 @@ class Decider:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, _kind: type[BaseException] | None, _error: Any, _trace: TracebackType | None) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def batch(self) -> AbstractContextManager[list[Batch]]:
@@ -221,7 +214,8 @@ class Decider:
         self._check_usable()
         with self._lock:
             self._check_usable()
-            result, batch = self._recorder.run(operation, *args)
+            self._recorder.make_ready()
+            result, batch = operation(*args), self._log.latest
         self._log.settle(batch)
         return result
 
@@ -268,7 +262,17 @@ class Decider:
 
         If a record is refused, no tickets are returned: those of earlier records are closed without feedback.
         """
-        return self._write(self._recorder.guess_many, records, among)
+
+        def guess_all() -> list[Ticket]:
+            tickets: list[Ticket] = []
+            try:
+                tickets.extend(self._recorder.guess(record, among, None) for record in records)
+            except ValueError:
+                self._recorder.close_unanswered(ticket.id for ticket in tickets)
+                raise
+            return tickets
+
+        return self._write(guess_all)
 
     def tell_many(self, answers: "Iterable[tuple[str | Ticket, bool]]") -> list[bool]:
         """Record feedback for many guesses, given as (ticket, correct) pairs, with one write to disk."""
@@ -319,16 +323,25 @@ class Decider:
 
     def add_class(self, label: Any) -> None:
         """Add a label to the classes; it can be guessed from the next record on."""
-        self._write(self._recorder.add_class, label)
+
+        def add() -> None:
+            check_classes([*self._state.classes, label])
+            self._recorder.record(Kind.CLASS_ADDED, None, {"label": describe(label)})
+
+        self._write(add)
 
     def change(self, **settings: Any) -> None:
         """Change settings from now on: deadline, silence, exploration_floor, max_open, as in `open`.
 
         Also wrong_at_most and ask_at_most: with another limit its count begins anew; None stops asking.
         """
-        if not settings:
-            raise ValueError(f"name what to change: {', '.join(CHANGEABLE)}")
-        self._write(self._recorder.change, settings)
+
+        def change() -> None:
+            others = self.settings.changed(settings).changeable()
+            self._recorder.record(Kind.CHANGED, None, {name: others[name] for name in settings})
+            self._recorder.close_oldest(self.settings.max_open)
+
+        self._write(change)
 
     # What is known.
 

@@ -69,7 +69,7 @@ def to_json(value: Any) -> bytes:
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
-def of_json(text: str | bytes) -> Any:
+def _of_json(text: str | bytes) -> Any:
     """Parse JSON, or raise ValueError."""
     try:
         return _decode(text)
@@ -80,7 +80,7 @@ def of_json(text: str | bytes) -> Any:
             raise ValueError("the JSON is nested too deep") from None
 
 
-def checksum(values: tuple[Any, ...], content: bytes | memoryview, more: bytes | None = None) -> bytes:
+def _checksum(values: tuple[Any, ...], content: bytes | memoryview, more: bytes | None = None) -> bytes:
     """Return a checksum of plain values and one or two byte strings."""
     head = repr((values, len(content), None if more is None else len(more))).encode()
     digest = blake2b(head, digest_size=_CHECKSUM_BYTES)
@@ -106,15 +106,10 @@ def row_of_bytes(data: bytes) -> Rows:
     return SparseRows(np.frombuffer(data, "<f8", n, 9), columns, np.array([0, n]), int.from_bytes(data[1:9], "little"))
 
 
-def as_rows(row: Any) -> Any:
-    """Return one encoded record as a matrix of one row."""
-    return row[None] if isinstance(row, np.ndarray) and row.ndim == 1 else row
-
-
 def about_rows(about: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the rows of a new log's table `about`."""
     text = write(about)
-    return [("settings", text), ("checksum", checksum((), text.encode()).hex())]
+    return [("settings", text), ("checksum", _checksum((), text.encode()).hex())]
 
 
 class Snapshot(NamedTuple):
@@ -285,9 +280,9 @@ class EventLog(ABC):
         """Rebuild an event from a row of the table."""
         seq, time, kind, ticket, text, data, key, check = line
         try:
-            if checksum((seq, time, kind, ticket, key), text.encode(), data) != check:
+            if _checksum((seq, time, kind, ticket, key), text.encode(), data) != check:
                 raise ValueError(f"event {seq} is damaged: its checksum does not fit")
-            return Event(seq, time, kind, ticket, of_json(text), None if data is None else row_of_bytes(data), key)
+            return Event(seq, time, kind, ticket, _of_json(text), None if data is None else row_of_bytes(data), key)
         except (ValueError, TypeError, AttributeError) as error:
             raise self._damaged(str(error)) from error
 
@@ -298,7 +293,7 @@ class EventLog(ABC):
         # Packed at once: a bad event must not affect the rest of the batch.
         seq, time, kind, ticket, body, row, key = event
         kind, text, data = str(kind), to_json(body), None if row is None else row_to_bytes(row)
-        check = checksum((seq, time, kind, ticket, key), text, data)
+        check = _checksum((seq, time, kind, ticket, key), text, data)
         line = seq, time, kind, ticket, text.decode(), data, key, check
         with self._queueing:
             if self._broken is not None:
@@ -439,7 +434,7 @@ class EventLog(ABC):
                     ((piece, check),) = self._select(
                         "content, checksum", "snapshots", "seq = ? AND part = ?", seq, part
                     )
-                    parts += [piece] if checksum((seq, part, n_parts), piece) == check else []
+                    parts += [piece] if _checksum((seq, part, n_parts), piece) == check else []
             except (UnreachableError, OwnedError):
                 raise
             except (ValueError, TypeError):  # damaged
@@ -452,7 +447,7 @@ class EventLog(ABC):
         seq, content = snapshot
         self.flush()
         parts = [memoryview(content)[start : start + _PART] for start in range(0, max(len(content), 1), _PART)]
-        rows = [(seq, part, piece, checksum((seq, part, len(parts)), piece)) for part, piece in enumerate(parts)]
+        rows = [(seq, part, piece, _checksum((seq, part, len(parts)), piece)) for part, piece in enumerate(parts)]
         try:
             with self._transaction():
                 self._delete("snapshots", "seq = ?", [(seq,)])

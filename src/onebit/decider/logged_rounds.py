@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse
 
 from onebit.decider.log import EventLog
-from onebit.decider.replay import state_of
 from onebit.decider.settings import Settings, is_database, open_log
 from onebit.decider.sqlite import APPLICATION_ID
 from onebit.decider.state import State
@@ -83,7 +82,7 @@ def _latest_state(log: EventLog) -> State:
     settings = Settings.of(log.about())
     for snapshot in log.snapshots():
         with suppress(ValueError):  # another may be sound
-            return state_of(settings, snapshot.content)
+            return State.of_bytes(settings, snapshot.content)
     raise LogError(f"{log.path}: has events in a snapshot, which cannot be read; put a backup in its place")
 
 

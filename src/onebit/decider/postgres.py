@@ -1,7 +1,7 @@
 """The logs of many deciders in one PostgreSQL database, for several machines.
 
 **One owner.** The process that has a decider open holds an advisory lock on its id, bound to its session. The server
-ends sessions that are idle for `PATIENCE_SECONDS`, which frees the lock of a dead or disconnected machine; an owner
+ends sessions that are idle for `_PATIENCE_SECONDS`, which frees the lock of a dead or disconnected machine; an owner
 sends a heartbeat more often.
 
 **Fencing.** Each owner gets the next epoch of the decider. An append is one statement that writes only if the epoch and
@@ -24,8 +24,8 @@ from psycopg.pq import TransactionStatus
 from onebit.decider.log import COLUMNS, FORMAT_VERSION, SCHEMA, EventLog, about_rows
 from onebit.decider.tickets import LogError, LogUnsureError, LogWriteError, OwnedError, Owner, UnreachableError
 
-PATIENCE_SECONDS = 10.0  # timeout for a silent server, and for idle sessions of owners
-BEAT_SECONDS = 2.5  # interval of the owner's heartbeat
+_PATIENCE_SECONDS = 10.0  # timeout for a silent server, and for idle sessions of owners
+_BEAT_SECONDS = 2.5  # interval of the owner's heartbeat
 _REGAIN_SECONDS = 5.0  # how long an owner tries to reconnect
 _PAUSE_SECONDS = 0.1
 _REFUSED_SECONDS = 1.0  # pause before trying an unreachable database again
@@ -54,7 +54,7 @@ SET tcp_keepalives_interval = 2;
 SET tcp_keepalives_count = 3;
 SET client_min_messages = 'error';
 """
-_CONNECTING = {"application_name": "onebit", "connect_timeout": 3, "tcp_user_timeout": int(1000 * PATIENCE_SECONDS)}
+_CONNECTING = {"application_name": "onebit", "connect_timeout": 3, "tcp_user_timeout": int(1000 * _PATIENCE_SECONDS)}
 _CONNECTING |= {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
 _CLAIM = """
 UPDATE onebit.deciders SET epoch = epoch + 1, pid = %s, host = %s, since = %s WHERE id = %s RETURNING epoch
@@ -72,10 +72,10 @@ SELECT owned.id, line.* FROM owned, unnest(
 _Value = TypeVar("_Value")
 
 
-class Connection(psycopg.Connection[Any]):
+class _Connection(psycopg.Connection[Any]):
     """A connection with a timeout for statements."""
 
-    patience = PATIENCE_SECONDS  # timeout of a statement
+    patience = _PATIENCE_SECONDS  # timeout of a statement
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         """Wait for the server, as psycopg does."""
@@ -116,12 +116,12 @@ class Database:
         where = "" if host.startswith("/") else host + (f":{ports}" if ports else "")
         self.url, self.shown = url, f"postgresql://{where}/{self._parts.get('dbname') or ''}"
 
-    def connect(self) -> Connection:
+    def connect(self) -> _Connection:
         """Return a new connection in autocommit mode."""
         given = {name: value for name, value in self._parts.items() if value}
         settings: dict[str, Any] = _CONNECTING | given | {"client_encoding": "UTF8"}
         try:
-            connection = Connection.connect(**settings, autocommit=True)
+            connection = _Connection.connect(**settings, autocommit=True)
         except psycopg.Error as error:
             raise UnreachableError(
                 f"{self.shown}: cannot be reached ({_words(error)}); is it running, may you use it?"
@@ -132,8 +132,8 @@ class Database:
             encoding = connection.info.parameter_status("server_encoding")
             if encoding != "UTF8":
                 raise LogError(f"{self.shown}: keeps texts as {encoding}; create a database with ENCODING 'UTF8'")
-            connection.execute(_SESSION.format(PATIENCE_SECONDS))
-            connection.patience = PATIENCE_SECONDS
+            connection.execute(_SESSION.format(_PATIENCE_SECONDS))
+            connection.patience = _PATIENCE_SECONDS
         except psycopg.Error as error:
             connection.close()
             raise UnreachableError(f"{self.shown}: does not answer ({_words(error)}); try again") from None
@@ -170,7 +170,7 @@ class PostgresLog(EventLog):
             raise ValueError(f"name must be a text of 1 to {_LONGEST_NAME} printable characters; got {name!r:.80}")
         self._database = Database(url)
         super().__init__(f"{self._database.shown} {name!r}")
-        self._connection: Connection | None = None
+        self._connection: _Connection | None = None
         self._session: tuple[int, Any] | None = None  # process id and start time of our latest session on the server
         self._id, self._epoch = 0, -1
         self._is_changing, self._refused = False, 0.0
@@ -210,7 +210,7 @@ class PostgresLog(EventLog):
         self._take()
         threading.Thread(target=self._beat, name=f"onebit {name}", daemon=True).start()
 
-    def _exists(self, connection: Connection, name: str) -> bool:
+    def _exists(self, connection: _Connection, name: str) -> bool:
         """Return whether there is a decider of that name, which is this log's from then on."""
         if version := _version_of(connection):
             self._check_version(version)
@@ -280,7 +280,7 @@ class PostgresLog(EventLog):
     def _unreachable(self, error: psycopg.Error) -> UnreachableError:
         return UnreachableError(f"{self.path}: cannot be reached ({_words(error)}); it is tried again")
 
-    def _owning(self) -> Connection:
+    def _owning(self) -> _Connection:
         """Return the connection that holds the lock, regaining ownership if necessary."""
         if self._connection is None:
             if self._is_changing:
@@ -291,7 +291,7 @@ class PostgresLog(EventLog):
 
     def _beat(self) -> None:
         """Send heartbeats, so that the server does not end the session."""
-        while not self._stop.wait(BEAT_SECONDS):
+        while not self._stop.wait(_BEAT_SECONDS):
             if self._access.acquire(blocking=False):  # otherwise the connection is in use
                 try:
                     with suppress(LogError):
@@ -299,7 +299,7 @@ class PostgresLog(EventLog):
                 finally:
                     self._access.release()
 
-    def _run(self, work: Callable[[Connection], _Value], *, again: bool = False) -> _Value:
+    def _run(self, work: Callable[[_Connection], _Value], *, again: bool = False) -> _Value:
         """Use the connection, and drop it if it breaks; with `again`, then regain ownership and retry once."""
         connection = self._owning()
         try:
@@ -358,7 +358,7 @@ class PostgresLog(EventLog):
         assert self._broken is not None
         raise self._broken
 
-    def _append(self, connection: Connection, lines: list[tuple[Any, ...]]) -> int:
+    def _append(self, connection: _Connection, lines: list[tuple[Any, ...]]) -> int:
         first, last = lines[0][0], lines[-1][0]
         columns = [list(column) for column in zip(*lines, strict=True)]
         return connection.execute(_INSERT, [last, self._id, self._epoch, first - 1, *columns]).rowcount
@@ -379,7 +379,7 @@ class PostgresLog(EventLog):
             pass
         raise LogUnsureError
 
-    def _are_there(self, connection: Connection, lines: list[tuple[Any, ...]]) -> bool:
+    def _are_there(self, connection: _Connection, lines: list[tuple[Any, ...]]) -> bool:
         statement = "SELECT checksum FROM onebit.events WHERE decider = %s AND seq = ANY(%s::bigint[]) ORDER BY seq"
         found = connection.execute(statement, [self._id, [line[0] for line in lines]]).fetchall()
         return [bytes(each) for (each,) in found] == [line[-1] for line in lines]
@@ -464,7 +464,7 @@ def _named(owner: list[Any]) -> str:
     return "another process" if owner[0] is None else str(Owner(*owner))
 
 
-def _version_of(connection: Connection) -> int:
+def _version_of(connection: _Connection) -> int:
     """Return the format version of the tables, 0 if there are none."""
     # Not to_regclass: within a transaction its result may be outdated.
     has_tables = connection.one("SELECT 1 FROM pg_tables WHERE schemaname = 'onebit' AND tablename = 'format'")

@@ -6,16 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from onebit.asking import Asking, Decision
-from onebit.decider.log import EventLog, Snapshot, row_of_bytes
+from onebit.decider.log import EventLog, Snapshot
 from onebit.decider.settings import Settings
-from onebit.decider.state import HEAD, PLAIN, Open, State
-from onebit.decider.tickets import Kind, LogError, Moment
-from onebit.encoding import Encoder
-from onebit.game import TICKET_BYTES
-from onebit.learners.saving import from_bytes, learned_arrays, to_bytes
+from onebit.decider.state import State
+from onebit.decider.tickets import Kind, LogError
+from onebit.learners.saving import learned_arrays, to_bytes
 from onebit.machine_memory import MemoryBudgetError
-from onebit.typed_json import Trusted, parse, restore
 
 
 def replay(
@@ -34,7 +30,7 @@ def replay(
     for snapshot in chain([kept] if kept else [], log.snapshots()) if from_snapshot else ():
         if all(event.body["corrects"] > snapshot.seq for event in corrections if event.seq > snapshot.seq):
             try:
-                state = state_of(settings, snapshot.content, trusted)
+                state = State.of_bytes(settings, snapshot.content, trusted)
                 break
             except MemoryBudgetError:
                 raise
@@ -56,30 +52,6 @@ def replay(
         raise LogError(f"event {state.seq + 1} {why}") from error
     if state.seq != log.last_seq:
         raise LogError(f"the log ends with event {log.last_seq}, and event {state.seq} was known; put a backup there")
-    return state
-
-
-def state_of(settings: Settings, content: bytes, trusted: Any = ()) -> State:
-    """Rebuild a state from the result of `State.to_bytes`; raises ValueError for other bytes."""
-    end = HEAD + int.from_bytes(content[:HEAD], "little")
-    state, header = State(settings, trusted), parse(content[HEAD:end])
-    try:
-        vars(state).update({name: header[name] for name in PLAIN})
-        state.settings = settings.changed(header["settings"])
-        state.learner = from_bytes(content[end:], "the snapshot's learner", trusted)
-        state.encoder = Encoder.from_state(header["encoder"])
-        state.classes = restore(header["classes"], Trusted(trusted))
-        state.indices = {label: i for i, label in enumerate(state.classes)}
-        state.asking = None if header["asking"] is None else Asking.from_state(header["asking"])
-        for ticket, hexed, *values in header["open"]:
-            opened, row = Open(*values), None if hexed is None else row_of_bytes(bytes.fromhex(hexed))
-            decision = None if opened.decision is None else Decision(*opened.decision)
-            state.open[ticket] = opened._replace(row=row, decision=decision)
-            state.row_bytes += 0 if row is None else TICKET_BYTES + row.nbytes
-        state.curve = [Moment(*each) for each in header["curve"]]
-        state.restored = state.seq
-    except (KeyError, TypeError, IndexError) as error:
-        raise ValueError(f"the snapshot is none ({error!r})") from error
     return state
 
 

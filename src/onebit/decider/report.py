@@ -7,14 +7,11 @@ So the report gives a lower and an upper bound on how often the baseline would h
 import math
 from collections import Counter, deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scipy.stats import fisher_exact
 
 from onebit.decider.tickets import Kind
-
-if TYPE_CHECKING:
-    from onebit.decider.decider import Decider
 
 _RECENT_EVENTS = 10_000  # number of events that alarms are based on
 _RECENT_ANSWERS = 200
@@ -91,7 +88,7 @@ class _Seen(NamedTuple):
 _Round = tuple[int | None, bool]  # the guessed label, None if not among the recent events; whether it was right
 
 
-def report(decider: "Decider", recent: "deque[_Seen] | None" = None) -> Report:
+def report(decider: Any, recent: "deque[_Seen] | None" = None) -> Report:
     """Return a report on a decider: `mistakes` covers all feedback, the rest the last 10 000 events.
 
     Parameters

@@ -13,7 +13,7 @@ from onebit.encoding import Encoder
 from onebit.extras import require_extra
 from onebit.inputs import brief, check_choice, check_integer, check_number
 from onebit.labels import check_classes
-from onebit.learners import BanditSVM, Learner
+from onebit.learners.base import Learner
 from onebit.learners.saving import from_bytes, to_bytes
 from onebit.typed_json import Trusted, describe, restore
 
@@ -28,7 +28,7 @@ _OPTIONS: dict[str, tuple[Any, Callable[[Any], Any]]] = {  # the default, and wh
     "wrong_at_most": (None, lambda value: check_share("wrong_at_most", value)),
     "ask_at_most": (None, lambda value: check_share("ask_at_most", value)),
 }
-CHANGEABLE = tuple(_OPTIONS)[2:]  # the settings that can be changed later
+_CHANGEABLE = tuple(_OPTIONS)[2:]  # the settings that can be changed later
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -51,22 +51,21 @@ class Settings(NamedTuple):
     ask_at_most: float | None
 
     @classmethod
-    def new(cls, classes: Any, learner: Learner | None, **options: Any) -> "Settings":
+    def new(cls, classes: Any, learner: Learner, **options: Any) -> "Settings":
         """Check settings, which are described in `Decider.open`."""
-        if isinstance(learner, type) or not isinstance(learner, Learner | None):
+        if not isinstance(learner, Learner):
             raise ValueError(f"learner must be a learner such as onebit.BanditSVM(); got {brief(learner)}")
-        made = BanditSVM() if learner is None else learner
-        if made.full_information:
-            raise ValueError(f"learner={made!r} must be told the right label, and a decider gets only right or wrong")
-        if made._started:
-            raise ValueError(f"learner={made!r} has begun; give a new one: clone(learner)")
+        if learner.full_information:
+            raise ValueError(f"{learner=} must be told the right label, and a decider gets only right or wrong")
+        if learner._started:
+            raise ValueError(f"{learner=} has begun; give a new one: clone(learner)")
         labels = check_classes(classes).tolist()
-        if made.classes is not None and check_classes(made.classes).tolist() != labels:
-            raise ValueError(f"classes={labels!r:.80} are not the learner's, {made.classes!r:.80}; give them once")
+        if learner.classes is not None and check_classes(learner.classes).tolist() != labels:
+            raise ValueError(f"classes={labels!r:.80} are not the learner's, {learner.classes!r:.80}; give them once")
         given = {name: default for name, (default, _) in _OPTIONS.items()} | options
         checked = {name: _checked(name, value) for name, value in given.items()}
         Encoder(checked["kinds"])  # raises before a file is created
-        fresh = type(made)(**made.get_params(deep=False)).set_params(classes=labels)
+        fresh = type(learner)(**learner.get_params(deep=False)).set_params(classes=labels)
         settings = cls(labels, bytes(to_bytes(fresh)), **checked)
         settings.new_asking()  # raises if both are given
         return settings
@@ -86,16 +85,18 @@ class Settings(NamedTuple):
 
     def changed(self, changes: dict[str, Any]) -> "Settings":
         """Return the settings with some changed; raises ValueError for invalid ones."""
+        if not changes:
+            raise ValueError(f"name what to change: {', '.join(_CHANGEABLE)}")
         for name in changes:
-            if name not in CHANGEABLE:
-                raise ValueError(f"{name!r:.80} cannot be changed; {', '.join(CHANGEABLE)} can. Begin another decider")
+            if name not in _CHANGEABLE:
+                raise ValueError(f"{name!r:.80} cannot be changed; {', '.join(_CHANGEABLE)} can. Begin another decider")
         found = self._replace(**{name: _checked(name, value) for name, value in changes.items()})
         found.new_asking()  # raises if both are given
         return found
 
     def changeable(self) -> dict[str, Any]:
         """Return the settings that can be changed."""
-        return {name: getattr(self, name) for name in CHANGEABLE}
+        return {name: getattr(self, name) for name in _CHANGEABLE}
 
     def new_asking(self) -> Asking | None:
         """Return the rule that decides when to ask, with nothing counted yet; None if it never does."""
@@ -126,7 +127,7 @@ class Settings(NamedTuple):
                 )
             if repr(old) != repr(new):
                 was, remedy = "was begun with", "begin another decider"
-                if name in CHANGEABLE:
+                if name in _CHANGEABLE:
                     was, remedy = "has", f"call change({name}={new!r})"
                 given_now = f"is opened with {new!r:.200}; leave it out, or {remedy}"
                 raise LogError(f"{path}: {was} {name}={old!r:.200}, and {given_now}")

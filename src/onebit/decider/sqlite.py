@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from onebit.decider.log import COLUMNS, FORMAT_VERSION, SCHEMA, Batch, EventLog, about_rows
 from onebit.decider.tickets import LogError, LostEventsError, LostJournalWarning, OwnedError, Owner
-from onebit.files import NO_LINK, create_private, is_in_place, make_private, replace_file
+from onebit.files import replace_file
 
 try:
     import fcntl
@@ -37,7 +37,9 @@ _AT_ONCE = 64  # maximum events of one INSERT. Each statement releases and reacq
 _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES "
 _ONE = "(?, ?, ?, ?, ?, ?, ?, ?)"
 _LONGEST_FILE = 1000  # bytes of the owner file, and of the mark
-_PLAIN = NO_LINK | getattr(os, "O_NONBLOCK", 0)  # opening a pipe would block
+# A symbolic link is an error: a user who may write in the folder could point it to another file.
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_PLAIN = _NO_LINK | getattr(os, "O_NONBLOCK", 0)  # opening a pipe would block
 
 
 class SQLiteLog(EventLog):
@@ -56,16 +58,17 @@ class SQLiteLog(EventLog):
         super().__init__(Path(path))
         self._file = Path(path).resolve()  # SQLite too puts its other files beside the target of a link
         self._journal = _beside(self._file, "-wal")
-        self._mark = MarkFile(self._file)
+        self._mark = _MarkFile(self._file)
         if about is None and self._is_empty() and (accept_loss or not os.path.lexists(self._mark.path)):
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
-        self._owner = OwnerFile(self._file)
+        self._owner = _OwnerFile(self._file)
         with ExitStack() as undo:
             undo.callback(self._owner.release)
             self._check_mark(accept_loss)  # after locking: the last owner may have written it
             try:
                 if about is not None:
-                    create_private(self._file)
+                    with suppress(FileExistsError):
+                        os.close(os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
                 self._connection = sqlite3.connect(
                     self.path,
                     timeout=5.0,
@@ -154,7 +157,7 @@ class SQLiteLog(EventLog):
             if not is_empty and application != APPLICATION_ID:
                 raise LogError(f"{self.path}: is another program's SQLite file; choose another path")
             for suffix in ("", "-wal", "-shm"):  # SQLite copies the permissions of the first to files that it makes
-                make_private(_beside(self._file, suffix))
+                _make_private(_beside(self._file, suffix))
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "cell_size_check = ON"):
                 self._connection.execute(f"PRAGMA {pragma}")
             if is_empty:
@@ -222,7 +225,7 @@ class SQLiteLog(EventLog):
 
     def _acknowledge(self, lines: list[tuple[Any, ...]]) -> None:
         with suppress(OSError):  # the events are in the log, and the next write records a later mark
-            self._mark.write(Mark(lines[-1][0], lines[-1][-1]))
+            self._mark.write(_Mark(lines[-1][0], lines[-1][-1]))
 
     def _check_in_place(self) -> None:
         """Raise if the file was removed or replaced: writes to it would be lost."""
@@ -272,7 +275,24 @@ class SQLiteLog(EventLog):
         self._owner.release()
 
 
-class OwnerFile:
+def _make_private(path: Path) -> None:
+    """Make a file readable and writable by its owner only, if it is there."""
+    # By its name: closing another descriptor of a file would let go of the locks that this process has on it.
+    with suppress(FileNotFoundError, PermissionError):  # another user's file is theirs to close
+        mode = os.lstat(path).st_mode
+        if stat.S_ISREG(mode) and mode & 0o077:
+            os.chmod(path, mode & 0o700)
+
+
+def _is_in_place(opened: int, path: Path) -> bool:
+    """Return whether a file that is open still lies where it was: it may have been removed, or replaced."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(opened))
+    except FileNotFoundError:
+        return False
+
+
+class _OwnerFile:
     """The lock on a log file: a locked file beside it that names the owner; released when the process ends."""
 
     def __init__(self, path: Path) -> None:
@@ -289,11 +309,11 @@ class OwnerFile:
 
     def _claim(self, path: Path) -> None:
         while self._file is None:
-            opened = os.open(self._path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o600)
+            opened = os.open(self._path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600)
             try:
                 fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # The last owner may have removed it between our opening and locking it.
-                if is_in_place(opened, self._path):
+                if _is_in_place(opened, self._path):
                     found = os.fstat(opened)
                     is_empty = not os.pread(opened, _LONGEST_FILE, 0).strip(b"\0")
                     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or not (is_empty or _owner_in(opened)):
@@ -312,20 +332,20 @@ class OwnerFile:
     def release(self) -> None:
         """Release the lock."""
         if self._file is not None:
-            if is_in_place(self._file, self._path):  # it may have been removed, and replaced by another process
+            if _is_in_place(self._file, self._path):  # it may have been removed, and replaced by another process
                 self._path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
 
 
-class Mark(NamedTuple):
+class _Mark(NamedTuple):
     """The last acknowledged event, with its checksum in the log."""
 
     seq: int
     checksum: bytes
 
 
-class MarkFile:
+class _MarkFile:
     """The file with a log's mark: one line of fixed length, within a sector of the disk, which is written whole.
 
     It is not synced with every event: it survives a crash of the process, and after a power failure it may be behind
@@ -336,13 +356,13 @@ class MarkFile:
         self.path = _beside(log, ".last")
         self._is_ours = False  # it was read or written, and may be written over
 
-    def read(self) -> Mark | None:
+    def read(self) -> _Mark | None:
         """Return the mark, None if there is no file; raises ValueError if damaged, OSError for a link or pipe."""
         try:
             with open(self.path, "rb", opener=_open_plain) as file:
                 line = file.read(_LONGEST_FILE)
             seq, event, _ = line.decode().split()
-            mark = Mark(int(seq), bytes.fromhex(event))
+            mark = _Mark(int(seq), bytes.fromhex(event))
             if line != _mark_line(mark):
                 raise ValueError("it is damaged")
         except FileNotFoundError:
@@ -350,7 +370,7 @@ class MarkFile:
         self._is_ours = True
         return mark
 
-    def write(self, mark: Mark) -> None:
+    def write(self, mark: _Mark) -> None:
         """Write a new mark, to a new file if the present one is damaged or was removed."""
         if self._is_ours:
             with suppress(FileNotFoundError):
@@ -369,7 +389,7 @@ class MarkFile:
             os.fsync(file.fileno())
 
 
-def _mark_line(mark: Mark) -> bytes:
+def _mark_line(mark: _Mark) -> bytes:
     text = f"{mark.seq:020d} {mark.checksum.hex()}"
     return f"{text} {blake2b(text.encode(), digest_size=8).hexdigest()}\n".encode()
 

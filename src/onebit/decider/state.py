@@ -6,12 +6,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.asking import Decision
-from onebit.decider.log import Batch, EventLog, Snapshot, as_rows, row_to_bytes
+from onebit.asking import Asking, Decision
+from onebit.decider.log import EventLog, Snapshot, row_of_bytes, row_to_bytes
 from onebit.decider.settings import LATEST_TIME, Settings, check_time
 from onebit.decider.tickets import (
     Event,
@@ -30,11 +30,10 @@ from onebit.encoding import Encoded, Encoder, record_to_json
 from onebit.engine.randomness import DECIDER, random_numbers, uniform_label
 from onebit.game import TICKET_BYTES
 from onebit.inputs import brief
-from onebit.labels import check_classes
-from onebit.learners.saving import to_bytes
-from onebit.typed_json import Trusted, describe, restore, write
+from onebit.learners.saving import from_bytes, to_bytes
+from onebit.typed_json import Trusted, describe, parse, restore, write
 
-HEAD = 8  # bytes for the length of a snapshot's header
+_HEAD = 8  # bytes for the length of a snapshot's header
 _MOST_MOMENTS = 512  # of the learning curve; beyond it every second one is dropped and the stride doubles
 _MOST_RANKED = 20  # labels in a ticket's ranking
 _RECENT = 10_000  # requests and feedback kept in memory, so that the log need not be queried
@@ -45,17 +44,15 @@ _WORTH_A_SNAPSHOT = 1_000  # events at closing: fewer are replayed quickly
 _BYTES_WORTH_A_SNAPSHOT = 16 << 20
 
 # What a snapshot holds as it is.
-_PLAIN = "counts n_guesses n_answered n_wrong n_closed n_shadows n_asked n_asked_answered n_suggestions_right "
-_PLAIN += "stride seq is_altered differences first_difference"
-PLAIN = _PLAIN.split()
+_PLAIN = ["counts", "n_guesses", "n_answered", "n_wrong", "n_closed", "n_shadows", "n_asked", "n_asked_answered"]
+_PLAIN += ["n_suggestions_right", "stride", "seq", "is_altered", "differences", "first_difference"]
 _KEPT = ("label", "propensity", "confidence", "ranking")  # of the event of an open ticket
 
 _Corrected = dict[str, Feedback]  # by ticket, what replaces the recorded feedback
-_Result = TypeVar("_Result")
 _Decided = tuple[Encoded, str]  # an encoded record, and the learner's ticket of the guess for it
 
 
-class Open(NamedTuple):
+class _Open(NamedTuple):
     """An open ticket."""
 
     seq: int  # of its guess event
@@ -77,7 +74,7 @@ class State:
         self.learner.max_open_tickets = settings.max_open + 1
         # Learners with a `scale` parameter scale columns themselves.
         self.encoder = Encoder(settings.kinds, scale="scale" not in self.learner.get_params(deep=False))
-        self.open: dict[str, Open] = {}
+        self.open: dict[str, _Open] = {}
         self.row_bytes = 0  # of open tickets whose rows are kept here; the learner counts the others
         self.latest_row: Any = None  # of the latest ticket
         self.classes: list[Any] = list(settings.classes)
@@ -102,7 +99,7 @@ class State:
         row: Any = encoded.row
         among = None if allowed is None else [self.classes[i] for i in allowed]
         floor = self.settings.exploration_floor
-        probabilities = self.learner.probabilities(as_rows(row), among)[0] if floor > 0.0 else None
+        probabilities = self.learner.probabilities(_as_rows(row), among)[0] if floor > 0.0 else None
         guess = self.learner.guess(row, among)
         label, propensity = guess.index, guess.propensity
         if probabilities is not None:
@@ -132,7 +129,7 @@ class State:
         elif event.kind == Kind.SHADOW:
             if body["correct"] is not None:  # first: a refusal by the learner must change nothing
                 label = self.classes[body["label"]]
-                self.learner.learn_from(as_rows(row), [label], body["correct"], body["propensity"])
+                self.learner.learn_from(_as_rows(row), [label], body["correct"], body["propensity"])
             self.encoder.take(Encoded(row, body["additions"]))  # type: ignore[arg-type]
             self.n_shadows += 1
         elif event.kind == Kind.CLASS_ADDED:
@@ -167,7 +164,7 @@ class State:
         if decision is not None and self.asking is not None:
             self.asking.open(decision)
         ask, kept = decision is not None and decision.ask, {name: body[name] for name in _KEPT}
-        opened = Open(event.seq, event.time, kept, ask, decision, *((own,) if is_own else (None, row)))
+        opened = _Open(event.seq, event.time, kept, ask, decision, *((own,) if is_own else (None, row)))
         self.open[str(event.ticket)] = opened
         self.latest_row = row
         self.counts[label][0] += 1
@@ -208,9 +205,9 @@ class State:
         elif own is not None:
             self.learner.tell(own, correct)
         elif correct is not None:
-            self.learner.learn_from(as_rows(row), [self.classes[label]], correct, closed.body["propensity"])
+            self.learner.learn_from(_as_rows(row), [self.classes[label]], correct, closed.body["propensity"])
             if truth is not None and not correct and self.learner._state.learns_from_logs():
-                self.learner.learn_labels(as_rows(row), [self.classes[truth]])
+                self.learner.learn_labels(_as_rows(row), [self.classes[truth]])
 
     def _count_feedback(self, label: int, correct: bool, time: float, ask: bool) -> None:
         """Count feedback, for the totals and the learning curve; on a suggestion it is counted apart."""
@@ -256,7 +253,7 @@ class State:
 
     def to_bytes(self) -> bytes:
         """Serialize the state."""
-        header = {name: getattr(self, name) for name in PLAIN} | {
+        header = {name: getattr(self, name) for name in _PLAIN} | {
             "settings": self.settings.changeable(),
             "encoder": self.encoder.state(),
             "classes": describe(self.classes),
@@ -268,7 +265,36 @@ class State:
             "curve": self.curve,
         }
         text = write(header).encode()
-        return b"".join((len(text).to_bytes(HEAD, "little"), text, to_bytes(self.learner)))
+        return b"".join((len(text).to_bytes(_HEAD, "little"), text, to_bytes(self.learner)))
+
+    @classmethod
+    def of_bytes(cls, settings: Settings, content: bytes, trusted: Any = ()) -> "State":
+        """Rebuild a state from the result of `to_bytes`; raises ValueError for other bytes."""
+        end = _HEAD + int.from_bytes(content[:_HEAD], "little")
+        state, header = cls(settings, trusted), parse(content[_HEAD:end])
+        try:
+            vars(state).update({name: header[name] for name in _PLAIN})
+            state.settings = settings.changed(header["settings"])
+            state.learner = from_bytes(content[end:], "the snapshot's learner", trusted)
+            state.encoder = Encoder.from_state(header["encoder"])
+            state.classes = restore(header["classes"], Trusted(trusted))
+            state.indices = {label: i for i, label in enumerate(state.classes)}
+            state.asking = None if header["asking"] is None else Asking.from_state(header["asking"])
+            for ticket, hexed, *values in header["open"]:
+                opened, row = _Open(*values), None if hexed is None else row_of_bytes(bytes.fromhex(hexed))
+                decision = None if opened.decision is None else Decision(*opened.decision)
+                state.open[ticket] = opened._replace(row=row, decision=decision)
+                state.row_bytes += 0 if row is None else TICKET_BYTES + row.nbytes
+            state.curve = [Moment(*each) for each in header["curve"]]
+            state.restored = state.seq
+        except (KeyError, TypeError, IndexError) as error:
+            raise ValueError(f"the snapshot is none ({error!r})") from error
+        return state
+
+
+def _as_rows(row: Any) -> Any:
+    """Return one encoded record as a matrix of one row."""
+    return row[None] if isinstance(row, np.ndarray) and row.ndim == 1 else row
 
 
 def _remember(recent: "OrderedDict[str, Any]", name: str, value: Any) -> None:
@@ -297,11 +323,6 @@ class Recorder:
         """Whether the state may not be what the log says."""
         return self._is_stale or self.log.is_behind
 
-    def run(self, operation: Callable[..., _Result], *args: Any) -> tuple[_Result, Batch]:
-        """Return the result of an operation that records events, and the batch to wait for."""
-        self.make_ready()
-        return operation(*args), self.log.latest
-
     def make_ready(self) -> None:
         """Rebuild the state from the log if it is stale, and close tickets past their deadline."""
         if self.is_stale:
@@ -319,7 +340,7 @@ class Recorder:
         if (deadline := self.state.settings.deadline) is not None:
             now = self._now()
             while (oldest := next(iter(self.state.open.values()), None)) and oldest.time + deadline <= now:
-                self._close_oldest(len(self.state.open) - 1)
+                self.close_oldest(len(self.state.open) - 1)
 
     def _replayed(self) -> State:
         kept = None if self._kept is None or self._kept.seq < self.log.compacted else self._kept
@@ -399,18 +420,8 @@ class Recorder:
             raise
         token = decided[1].partition("-")[2]  # drawn at random by the learner: no ticket's id can be guessed
         event = self.record(Kind.GUESSED, f"{self.log.last_seq + 1}-{token}", body, key, decided)
-        self._close_oldest(self.state.settings.max_open)
+        self.close_oldest(self.state.settings.max_open)
         return self.state.result_of(event)  # type: ignore[no-any-return]
-
-    def guess_many(self, records: Iterable[Any], among: Any) -> list[Ticket]:
-        """Guess a label for each record; if one is refused, close the tickets of the others."""
-        tickets: list[Ticket] = []
-        try:
-            tickets.extend(self.guess(record, among, None) for record in records)
-        except ValueError:
-            self.close_unanswered(ticket.id for ticket in tickets)
-            raise
-        return tickets
 
     def answer(self, name: str, correct: bool | None, index: int | None = None) -> bool:
         """Record whether a guess was right, or the index of its right label; return whether that is new."""
@@ -430,11 +441,10 @@ class Recorder:
         if label == index:
             return False
         was = "withdrawn" if before is None else "told that its label is wrong, and not which is right"
-        was = was if label is None else f"told the label {brief(self.state.classes[label])} before"
-        right = self.state.classes[index]
-        raise TicketConflictError(
-            f"ticket {name!r} was {was}; to replace that, say so", "correct", id=name, label=right
-        )
+        if label is not None:
+            was = f"told the label {brief(self.state.classes[label])} before"
+        was, right = f"ticket {name!r} was {was}; to replace that, say so", self.state.classes[index]
+        raise TicketConflictError(was, "correct", id=name, label=right)
 
     def correct(self, name: str, correct: bool | None, index: int | None = None) -> None:
         """Replace feedback by another bit or by the right label, or withdraw it."""
@@ -455,27 +465,16 @@ class Recorder:
             return before  # type: ignore[no-any-return]
         index = index_of(self.state.indices, label)
         encoded = self.state.encoder.look(record)
-        would = int(np.argmax(self.state.learner.probabilities(as_rows(encoded.row))[0]))
+        would = int(np.argmax(self.state.learner.probabilities(_as_rows(encoded.row))[0]))
         body = {"record": record_to_json(record), "label": index, "would": would, "additions": encoded.additions}
         event = self.record(Kind.SHADOW, None, body | feedback, key, (encoded, ""))
         return self.state.result_of(event)  # type: ignore[no-any-return]
 
-    def _close_oldest(self, most: int) -> None:
+    def close_oldest(self, most: int) -> None:
         """Close the oldest tickets until at most `most` are open."""
         while len(self.state.open) > most:
             correct = False if self.state.settings.silence == "wrong" else None
             self.record(Kind.CLOSED, next(iter(self.state.open)), {"correct": correct})
-
-    def add_class(self, label: Any) -> None:
-        """Add a label to the classes."""
-        check_classes([*self.state.classes, label])
-        self.record(Kind.CLASS_ADDED, None, {"label": describe(label)})
-
-    def change(self, settings: dict[str, Any]) -> None:
-        """Change settings from now on."""
-        others = self.state.settings.changed(settings).changeable()
-        self.record(Kind.CHANGED, None, {name: others[name] for name in settings})
-        self._close_oldest(self.state.settings.max_open)
 
     def close_unanswered(self, names: Iterable[str]) -> None:
         """Close tickets without feedback, which counts as nothing whatever the settings say."""

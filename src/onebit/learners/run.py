@@ -179,7 +179,7 @@ def all_or_nothing(learner: "Learner", fresh: bool = True, *, is_one: bool = Fal
             yield
             return
         before, bookmark = dict(vars(learner)), None
-        before["_confidence"] = None if learner._confidence is None else learner._confidence.copy()
+        before["_confidence"] = copy.deepcopy(learner._confidence)
         if learner._started and (not fresh or is_by_hand):
             before["_tickets"] = copy.copy(learner._tickets)
             bookmark = learner._state.bookmark()

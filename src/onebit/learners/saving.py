@@ -23,7 +23,7 @@ from numpy.lib import format as npy
 
 from onebit import kernels
 from onebit.engine.state import State, grown
-from onebit.files import npz_array, npz_bytes
+from onebit.files import read_npz
 from onebit.game import Tickets
 from onebit.import_paths import import_path_of
 from onebit.inputs import MAX_SEED, check_integer, check_seed
@@ -243,9 +243,7 @@ def _read(content: bytes) -> tuple[dict[str, Any], _Arrays]:
         if sum(sizes.values()) > len(content) or sizes["header.json"] > _MOST_HEADER:
             raise ValueError("its parts are larger than it is")
         names = [name.removesuffix(".npy") for name in sizes if name != "header.json"]
-        for name in names:
-            npz_bytes(archive, name)
-        return parse(archive.read("header.json")), {name: npz_array(archive, name) for name in names}
+        return parse(archive.read("header.json")), read_npz(archive, names)
 
 
 def _rebuilt(header: dict[str, Any], arrays: _Arrays, trusted: Trusted, size: int) -> "Learner":

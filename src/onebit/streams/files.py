@@ -15,7 +15,7 @@ import scipy.sparse
 
 from onebit.encoding import Encoder
 from onebit.extras import missing_extra
-from onebit.files import NPZ_DAMAGE, npz_array, npz_bytes
+from onebit.files import NPZ_DAMAGE, read_npz
 from onebit.machine_memory import check_memory, memory, no_more_than
 from onebit.streams.child_reader import read_in_child
 from onebit.streams.data_set import DataSet, make_data_set
@@ -242,9 +242,7 @@ def _read_npz(path: Path) -> DataSet:
         with zipfile.ZipFile(path) as archive:
             found = [entry.removesuffix(".npy") for entry in archive.namelist() if entry.endswith(".npy")]
             wanted = [part for part in ("X", "y", "classes", *_SPARSE_PARTS) if part in found]
-            # Before any memory is allocated: a small file can ask for more than there is.
-            check_memory(sum(npz_bytes(archive, part) for part in wanted))
-            held = {part: npz_array(archive, part) for part in wanted}
+            held = read_npz(archive, wanted, check_memory)  # a small file can ask for more memory than there is
         check_memory(8 * held["X"].size if "X" in held else 0)  # which becomes floats
     except NPZ_DAMAGE as error:
         raise ValueError(f"{path}: is not a whole npz file of plain arrays ({error})") from error
