@@ -30,7 +30,7 @@ from onebit.bounds import BOUNDS, Claim, bandit_examples, full_information_examp
 from onebit.bounds.claims import squared_ratio
 from onebit.engine.randomness import STREAM, random_numbers
 from onebit.inputs import Floats, Integers, check_integer, check_seed
-from onebit.streams.adaptive import LearnerView
+from onebit.streams.data_set import LearnerView
 
 __all__ = [
     "Challenge",

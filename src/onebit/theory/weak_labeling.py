@@ -1,6 +1,6 @@
 """The weak labelling problem: find weights that agree with everything the feedback has proved (Appendix H).
 
-Weights w₁,…,w_K *agree* with "x is i" if ⟨wᵢ,x⟩ > ⟨wⱼ,x⟩ for every j ≠ i, and with "x is not i" if ⟨wⱼ,x⟩ > ⟨wᵢ,x⟩ for
+_Weights w₁,…,w_K *agree* with "x is i" if ⟨wᵢ,x⟩ > ⟨wⱼ,x⟩ for every j ≠ i, and with "x is not i" if ⟨wⱼ,x⟩ > ⟨wᵢ,x⟩ for
 some j. Whether any weights agree with all facts is NP-complete, by a reduction from Set Splitting. The solver branches
 over which label beats i, and decides every node without rounding. See docs/theory/weak-labeling.md.
 
@@ -23,7 +23,7 @@ from onebit.inputs import Floats, check_integer, check_number, check_seed
 from onebit.theory.exact import Number, Objects, check_point, vanishing_weights, whole_multiple
 
 _Vector = tuple[Fraction, ...]
-Weights = tuple[_Vector, ...]
+_Weights = tuple[_Vector, ...]
 _Choices = tuple[tuple[int, int], ...]
 
 # The label of the subsets and of the origin, which the other two labels have to beat at the elements.
@@ -178,7 +178,7 @@ class SetSplitting:
         elements = range(1, self.n_elements + 1)
         return WeakLabeling([(it_is_not if t in elements else it_is)(x, _WHOLE) for t, x in enumerate(rows)], 3)
 
-    def weights_of(self, first: Collection[int]) -> Weights:
+    def weights_of(self, first: Collection[int]) -> _Weights:
         """Return the weights that a split with first part `first` stands for; they solve the weak labelling problem."""
         if not self.is_solved_by(first):
             raise ValueError(f"first must split every subset; {sorted(first)} leaves one whole")
@@ -212,7 +212,7 @@ def random_set_splitting(n_elements: int, n_subsets: int, size: int, seed: int) 
 class Answer(NamedTuple):
     """What the search found: weights that agree with every fact or None, and how many nodes it looked at."""
 
-    weights: Weights | None
+    weights: _Weights | None
     n_nodes: int
 
 
@@ -263,7 +263,7 @@ def solve(problem: WeakLabeling, max_nodes: int | None = None) -> Answer:
     return Answer(None, n_nodes)
 
 
-def _agreeing_weights(problem: WeakLabeling, choices: _Choices) -> Weights | None:
+def _agreeing_weights(problem: WeakLabeling, choices: _Choices) -> _Weights | None:
     """Return weights that agree with every fact "x is i" and let each chosen label win at its fact, or None.
 
     A choice is the index of a fact "x is not i", and the label that beats i there.
