@@ -15,7 +15,7 @@ import numpy as np
 from onebit.encoding.fields import NUMBERS, Text, guess_kind, read_fields
 from onebit.encoding.state import DATE_SLOTS, NUMBER, WIDEST, ColumnInfo, EncoderState, RowWriter, dense_row
 from onebit.engine.jit import jit_no_refcount
-from onebit.engine.lengths import MOST
+from onebit.engine.scaling import MOST
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_choice, check_integer, check_switch
 from onebit.machine_memory import check_memory
 

@@ -18,7 +18,7 @@ import narwhals as nw
 import numpy as np
 from sklearn.utils import murmurhash3_32
 
-from onebit.engine.lengths import MOST
+from onebit.engine.scaling import MOST
 from onebit.inputs import Floats, Integers, brief, is_frame, is_missing
 
 MOST_VALUES = 10_000  # maximum number of values in a record

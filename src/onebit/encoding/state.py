@@ -14,7 +14,7 @@ import numpy as np
 
 from onebit.encoding import fields
 from onebit.engine.jit import jit_no_refcount
-from onebit.engine.lengths import MOST
+from onebit.engine.scaling import MOST
 from onebit.inputs import Floats, Integers, SparseRows, check_integer
 
 WIDEST = 1 << 20  # maximum number of slots
