@@ -33,15 +33,7 @@ from onebit.learners.run import default_checkpoints
 from onebit.reporting.text import fixed, grouped, number, write_csv
 from onebit.streams import describe
 from onebit.streams.preprocess import METHODS
-from onebit.streams.sources import (
-    Source,
-    draw,
-    draw_function,
-    has_several_right,
-    is_sparse_stream,
-    load,
-    say_changes,
-)
+from onebit.streams.sources import Source, draw, draw_function, load
 
 if TYPE_CHECKING:
     from onebit.experiments.entries import Entry
@@ -110,7 +102,7 @@ class Comparison:
             player, reason = player_from(entry.spec), ""
             effort = player.effort(rounds=facts.rounds, n_features=facts.n_features, n_classes=facts.n_classes)
             seconds = effort / _NUMBERS_PER_SECOND
-            if has_several_right(source) and not player.takes_several_right:
+            if source.has_several_right and not player.takes_several_right:
                 reason = "several labels may be right in a round, and it needs the right one"
             elif seconds > self.seconds_per_game:
                 reason = f"too long: {in_seconds(seconds)} at 10⁹ numbers a second, where a game may take "
@@ -131,13 +123,13 @@ class Comparison:
             settings["changes"] = [change.written for change in source.changes]
         if source.stream is not None:
             stream = Spec(source.stream, {"rounds": self.rounds, **settings})
-            about = {"rows": "drawn anew for every run"} | say_changes(source)
+            about = {"rows": "drawn anew for every run"} | source.about
             X, _, n_classes = draw(source.stream, 1, self.seed)
-            return _SourceFacts(stream, is_sparse_stream(source.stream), about, X.shape[1], n_classes)
+            return _SourceFacts(stream, not isinstance(X, np.ndarray), about, X.shape[1], n_classes)
         data = load(source)
         # By its content, whatever its file is called.
         content: dict[str, JSON] = {"content": data.content, "rounds": min(self.rounds, len(data.y))}
-        stream, about = Spec("data set", {**content, **settings}, source.name), describe(data) | say_changes(source)
+        stream, about = Spec("data set", {**content, **settings}, source.name), describe(data) | source.about
         return _SourceFacts(stream, data.is_sparse, about, data.X.shape[1], data.n_classes)
 
     def cells(self) -> list[Cell]:
