@@ -17,7 +17,7 @@ from onebit.inputs import check_choice, check_integer, check_seed
 from onebit.playing import Trace, play
 from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
 from onebit.reporting.looks import PALETTE
-from onebit.reporting.pages import Drawing, Heading, what_was_run, write_page
+from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
 from onebit.reporting.text import Table, grouped, in_figure
 from onebit.streams import DataSet, describe
 from onebit.streams.preprocess import METHODS, describe_preprocessing
@@ -89,8 +89,7 @@ def command(
         "Seed": str(seed),
         "Command": typed(),
     }
-    run, listed, again, again_command = what_was_run(facts)
-    blocks = [run, listed, *figures, Heading("Class by class"), table, again, again_command]
+    blocks = [*what_was_run(facts), *figures, *section("Class by class", table), *how_again(facts)]
     write_page(out / "report.html", f"{learner} on {found.name}", blocks, out)
     say_where(console, "mistakes.png and report.html are" if is_drawn else "report.html is", out)
     if save is not None:
