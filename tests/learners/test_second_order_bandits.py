@@ -113,21 +113,6 @@ def plain_newtron(
     return guesses, W
 
 
-def in_ball(A: Floats, theta: Floats, radius: float) -> Floats:
-    """Return the smallest of ½wᵀAw − θᵀw in the ball, by bisection."""
-
-    def solved(shift: float) -> Floats:
-        w: Floats = np.linalg.inv(A + shift * np.eye(len(A))) @ theta
-        return w
-
-    def excess(shift: float) -> float:
-        return float(np.linalg.norm(solved(shift))) - radius
-
-    if excess(0.0) <= 0.0:
-        return solved(0.0)
-    return solved(scipy.optimize.brentq(excess, 0.0, np.linalg.norm(theta) / radius, xtol=1e-15, rtol=1e-14))
-
-
 @BOTH
 @pytest.mark.parametrize("settings", [(10.0, 0.01, 1.0), (3.0, 50.0, 1e4)], ids=["on the ball", "within"])
 def test_newtron_against_a_plain_program(diagonal: bool, settings: tuple[float, float, float]) -> None:
