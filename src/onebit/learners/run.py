@@ -36,6 +36,7 @@ from onebit.labels import (
     check_labels,
     codes_of_right,
     encode_labels,
+    first_right,
     infer_classes,
     positions,
 )
@@ -355,7 +356,7 @@ def play_stream(
     keep_guesses: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
     by_round: bool = False,
-    answer: Callable[[Guess, int, bool], bool] | None = None,
+    asks: Callable[[Guess, bool], bool] | None = None,
 ) -> Record:
     """Play a whole stream, compiled unless `by_round`; the arguments are those of `onebit.play` and `play_rounds`."""
     rows = check_rows(X)
@@ -366,7 +367,7 @@ def play_stream(
         codes, first = _begin_stream(learner, rows, labels, X, seed, fresh, classes), learner.n_rounds_
         if by_round or learner._state.plays_by_hand:
             pairs = ((row_of(rows, t), code) for t, code in enumerate(codes.tolist()))
-            play_rounds(learner, pairs, record, answer=answer, on_progress=on_progress)
+            play_rounds(learner, pairs, record, asks=asks, on_progress=on_progress)
             return record
         step = n if on_progress is None else max(_LEAST_STEP, n // _MOST_REPORTS)
         try:
@@ -389,22 +390,23 @@ def play_rounds(
     rounds: Iterable[tuple[Any, int]],
     record: Record,
     *,
-    answer: Callable[[Guess, int, bool], bool] | None = None,
+    asks: Callable[[Guess, bool], bool] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> int:
     """Play rounds by calling `guess` and `tell`; return how many, at most as many as the record is for.
 
-    A round is its features and the position of its right label (or as `codes_of_right`). `answer`, if there is one,
-    gives the feedback instead of `tell`: it is called with the guess, the code and whether the guess was right, and
-    returns whether the label was asked for, which is no mistake.
+    A round is its features and the position of its right label (or as `codes_of_right`). `asks` is called with each
+    guess and whether it is right, and returns whether the label is asked for, which is no mistake.
     """
     counts, limit, updates, t = record.counts, int(record.checkpoints[-1]), learner.n_updates_, 0
     step = max(_LEAST_STEP, limit // _MOST_REPORTS)
     for t, (features, code) in enumerate(rounds, start=1):
         guess = learner.guess(features)
-        correct, asked = bool(is_right(guess.index, code)), False
-        if answer is not None:
-            asked = answer(guess, code, correct)
+        correct = bool(is_right(guess.index, code))
+        asked = asks is not None and asks(guess, correct)
+        named = guess.index if correct else first_right(code)  # where several are right, one of them
+        if asked and named >= 0:
+            learner.label(guess, learner._labels[named])
         elif learner.full_information:
             learner.tell(guess, correct, learner._labels[code])
         else:

@@ -25,12 +25,13 @@ from scipy.linalg import qr_delete, solve_triangular
 from onebit.inputs import Floats, Integers
 from onebit.theory.certificates import Kind, condition_signs
 
-Numbers = npt.NDArray[Any]  # floats, or decimals as objects
+_Numbers = npt.NDArray[Any]  # floats, or decimals as objects
 
 # Vertices worked through between two passes over all of them: the worst stay among the worst for a while.
 _POOL = 256
 # A pool is done when the worst of it is ten times less violated than at first: then a pass over all pays.
 _POOL_SHARE = 0.1
+GAP = 1e-9  # the relative distance of the two sides that is asked for: three digits beyond the six that are printed
 # One pass can be held up by rounding; three in a row mean that no further step is possible.
 _STALLED_PASSES = 3
 _DIGITS = 100  # of a decimal
@@ -43,13 +44,13 @@ class Hull:
     times K plus the rival, or the example alone. Points are about 1 in length, and floats or decimals.
     """
 
-    def __init__(self, points: Numbers, codes: Integers, n_classes: int, strong_class: int | None = None) -> None:
+    def __init__(self, points: _Numbers, codes: Integers, n_classes: int, strong_class: int | None = None) -> None:
         self.points, self.codes, self._strong_class = points, codes, strong_class
         self.kind: Kind = "weak" if strong_class is None else "strong"
         self.classes = np.arange(n_classes) if strong_class is None else np.array([strong_class])
         self.dimension = points.shape[1] * len(self.classes)
 
-    def at(self, points: Numbers) -> "Hull":
+    def at(self, points: _Numbers) -> "Hull":
         """Return the hull of the same conditions on examples at other points."""
         return Hull(points, self.codes, len(self.classes), self._strong_class)
 
@@ -64,10 +65,10 @@ class Hull:
         examples, asked = self.conditions(vertices)
         return condition_signs(self.kind, self.codes[examples], asked, self.classes)
 
-    def rows(self, vertices: Integers) -> Numbers:
+    def rows(self, vertices: Integers) -> _Numbers:
         """Return vertices, one in each row."""
         points = self.points[self.conditions(vertices)[0]]
-        blocks: Numbers = self.signs(vertices)[:, :, None] * points[:, None, :]
+        blocks: _Numbers = self.signs(vertices)[:, :, None] * points[:, None, :]
         return blocks.reshape(len(vertices), self.dimension)
 
     def cancelling(self, a: int, b: int) -> Integers | None:
@@ -76,7 +77,7 @@ class Hull:
             return np.array([a, b]) * len(self.classes) + self.codes[[b, a]]
         return np.array([a, b]) if self._strong_class in self.codes[[a, b]] else None
 
-    def price(self, direction: Numbers) -> tuple[Numbers, Integers]:
+    def price(self, direction: _Numbers) -> tuple[_Numbers, Integers]:
         """Return each example's least product with a direction, and the vertex that has it."""
         scores, each = self.points @ direction.reshape(len(self.classes), -1).T, np.arange(len(self.points))
         if self._strong_class is not None:
@@ -87,17 +88,17 @@ class Hull:
         return leads[each, rivals], each * len(self.classes) + rivals
 
 
-def as_decimals(points: Floats) -> Numbers:
+def as_decimals(points: Floats) -> _Numbers:
     """Return floats as decimals, exactly."""
     return np.array([[Decimal(entry) for entry in row] for row in points.tolist()])
 
 
-class NearestPoint(NamedTuple):
+class _NearestPoint(NamedTuple):
     """Both sides of the answer: `lower` ≤ δ ≤ `upper`."""
 
     direction: Floats  # any positive multiple of the best vector w
     vertices: Integers
-    weights: Numbers  # non-negative: the nearest point is Σ weights·vertices / Σ weights
+    weights: _Numbers  # non-negative: the nearest point is Σ weights·vertices / Σ weights
     lower: float
     """The worst product of the unit direction with a vertex; not positive if the direction does not separate."""
     upper: float  # the length of the combination
@@ -109,38 +110,38 @@ class NearestPoint(NamedTuple):
 
 
 def nearest_point(
-    hull: Hull, *, gap: float = 1e-9, on_pass: Callable[[float], None] | None = None, first: Integers | None = None
-) -> NearestPoint:
+    hull: Hull, on_pass: Callable[[float], None] | None = None, first: Integers | None = None
+) -> _NearestPoint:
     """Return the hull's nearest point to the origin, beginning with vertices that may be near it.
 
-    It ends when the relative gap is at most `gap`, when the combination's length is zero to rounding, or when rounding
+    It ends when the relative gap is at most `GAP`, when the combination's length is zero to rounding, or when rounding
     allows no further step. `on_pass` is called with the gap after every pass over all vertices.
     """
     with localcontext(Context(prec=_DIGITS)):
         active = (_DecimalActiveSet if hull.points.dtype == object else _ActiveSet)(hull.dimension)
-        _work_through(active, hull, hull.price(active.direction)[1][:_POOL] if first is None else first, gap)
+        _work_through(active, hull, hull.price(active.direction)[1][:_POOL] if first is None else first)
         stalled = 0
         while True:
             values, vertices = hull.price(active.direction)
             point = active.both_sides(hull, float(values.min()))
             if on_pass is not None:
                 on_pass(point.gap)
-            if point.gap <= gap or point.upper <= active.zero or stalled >= _STALLED_PASSES:
+            if point.gap <= GAP or point.upper <= active.zero or stalled >= _STALLED_PASSES:
                 return point
             worst = np.argpartition(values, _POOL)[:_POOL] if len(values) > _POOL else np.arange(len(values))
             before = active.level
-            _work_through(active, hull, vertices[worst], gap)
+            _work_through(active, hull, vertices[worst])
             stalled = stalled + 1 if before <= 0 or float(active.level / before) >= 1.0 - 1e-13 else 0
 
 
-def _work_through(active: "_ActiveSet", hull: Hull, pool: Integers, gap: float) -> None:
+def _work_through(active: "_ActiveSet", hull: Hull, pool: Integers) -> None:
     """Bring vertices of the pool in, the most violated first, until those left are much less violated."""
     rows, open_, first = hull.rows(pool), ~np.isin(pool, active.vertices), None
     while open_.any() and active.level > 0:
         violations = np.where(open_, (1 - rows @ active.direction / active.level).astype(float), -np.inf)
         worst = int(np.argmax(violations))
         first = violations[worst] if first is None else first
-        if violations[worst] <= max(0.1 * gap, _POOL_SHARE * first):
+        if violations[worst] <= max(0.1 * GAP, _POOL_SHARE * first):
             return
         open_[worst] = False
         before = active.level
@@ -163,21 +164,21 @@ class _ActiveSet:
         # Doubled when full; few problems end with more active vertices.
         size = min(dimension + 1, 64)
         self.vertices: list[int] = []
-        self.weights: Numbers = np.empty(0)
+        self.weights: _Numbers = np.empty(0)
         self._q = np.zeros((size, dimension + 1))  # row j is the j-th orthonormal vector
         self._r = np.zeros((size, size))
         self._project()
 
-    def both_sides(self, hull: Hull, worst: float) -> NearestPoint:
+    def both_sides(self, hull: Hull, worst: float) -> _NearestPoint:
         """Return the direction and the combination; `worst` is the direction's least product."""
         vertices, direction = np.array(self.vertices), self.direction.astype(float)
         combination = (self.weights @ hull.rows(vertices)).astype(float)
         # the sum and the length may be rounded: neither is a difference of larger numbers.
         upper = float(np.linalg.norm(combination)) / float(self.weights.sum())
         length = float(np.linalg.norm(direction))
-        return NearestPoint(direction, vertices, self.weights, worst / length if length > 0.0 else 0.0, upper)
+        return _NearestPoint(direction, vertices, self.weights, worst / length if length > 0.0 else 0.0, upper)
 
-    def bring_in(self, row: Numbers, vertex: int) -> list[int]:
+    def bring_in(self, row: _Numbers, vertex: int) -> list[int]:
         """Add a vertex, go to the best weights, and return the vertices that this drove out."""
         if not self._append(row):
             return [vertex]
@@ -208,16 +209,16 @@ class _ActiveSet:
         residual[-1] += 1.0
         # Twice: where little is left, the first subtraction leaves mostly rounding.
         residual -= (q @ residual) @ q
-        self.direction: Numbers = -residual[:-1]
+        self.direction: _Numbers = -residual[:-1]
         self.level: Any = float(residual[-1]) * self._last
 
-    def _best_weights(self) -> Numbers:
+    def _best_weights(self) -> _Numbers:
         """Return the weights of the point nearest to the origin in the active vertices' span."""
         count = len(self.vertices)
         best: Floats = solve_triangular(self._r[:count, :count], self._q[:count, -1], check_finite=False)
         return best
 
-    def _append(self, row: Numbers) -> bool:
+    def _append(self, row: _Numbers) -> bool:
         """Add a vertex to the factors, or return False if it is in the others' span, but for rounding."""
         count, column = len(self.vertices), np.append(row, self._last)
         # As many columns as there are coordinates span all others.
@@ -261,11 +262,11 @@ class _DecimalActiveSet(_ActiveSet):
     def _project(self) -> None:
         self.direction, self.level = self.weights @ self._rows, 1 - self.weights.sum()
 
-    def _best_weights(self) -> Numbers:
-        best: Numbers = self._inverse.sum(axis=1)
+    def _best_weights(self) -> _Numbers:
+        best: _Numbers = self._inverse.sum(axis=1)
         return best
 
-    def _append(self, row: Numbers) -> bool:
+    def _append(self, row: _Numbers) -> bool:
         products, square = self._rows @ row + 1, row @ row + 1
         shares = self._inverse @ products
         rest = square - products @ shares
