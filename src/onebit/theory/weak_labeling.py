@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 
-from onebit.engine.randomness import stream_generator
+from onebit.engine.randomness import STREAM, random_numbers
 from onebit.inputs import Floats, check_integer, check_number, check_seed
 from onebit.theory.exact import Number, Objects, check_point, vanishing_weights, whole_multiple
 
@@ -205,7 +205,7 @@ def random_set_splitting(n_elements: int, n_subsets: int, size: int, seed: int) 
     check_integer("n_elements", n_elements, low=1)
     check_integer("n_subsets", n_subsets, low=0)
     check_integer("size", size, low=1, high=n_elements)
-    generator = stream_generator(check_seed(seed))
+    generator = random_numbers(check_seed(seed), STREAM)
     return SetSplitting(n_elements, [set(generator.permutation(n_elements)[:size].tolist()) for _ in range(n_subsets)])
 
 
