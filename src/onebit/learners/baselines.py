@@ -97,8 +97,9 @@ class Majority(Learner):
     _poor_score: ClassVar[bool] = True  # it ignores the features
 
     def _new_state(self) -> State:
-        rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
-        return _Shares(_Settings(rate), self.n_features_in_, len(self.classes_))
+        settings = _Settings(check_number("exploration", self.exploration, at_least=0.0, at_most=1.0))
+        n_classes = len(self.classes_)
+        return _Shares(_Counts(np.zeros((2, n_classes)), np.zeros(self.n_features_in_)), settings, n_classes)
 
     tried_, right_ = LearnedArray(), LearnedArray()
 
@@ -114,13 +115,7 @@ class _Settings(NamedTuple):
 
 class _Shares(State):
     arrays: _Counts
-    may_have_kernel = False
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"counts": ("", "class")}
-
-    def __init__(self, settings: _Settings, n_features: int, n_classes: int) -> None:
-        self.settings, self.n_classes = settings, n_classes
-        self.arrays = _Counts(np.zeros((2, n_classes)), np.zeros(n_features))
-        self.scratch = self.new_scratch()
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
         return _ALGORITHM
