@@ -16,7 +16,7 @@ from onebit.decider.log import Batch, EventLog, Snapshot, row_of_bytes, row_to_b
 from onebit.decider.settings import LATEST_TIME, Settings, check_time
 from onebit.decider.tickets import Event, Feedback, Kind, LogWriteError, Moment, Shadow, Ticket, TicketConflictError
 from onebit.encoding import Encoded, Encoder, record_to_json
-from onebit.engine.randomness import decider_number, uniform_label
+from onebit.engine.randomness import DECIDER, random_numbers, uniform_label
 from onebit.game import TICKET_BYTES
 from onebit.inputs import brief
 from onebit.learners.saving import from_bytes, to_bytes
@@ -93,7 +93,7 @@ class State:
         label, propensity = guess.index, guess.propensity
         if probabilities is not None:
             indices = range(len(self.classes)) if allowed is None else allowed
-            number = decider_number(self.settings.seed, guess.round)
+            number = float(random_numbers(self.settings.seed, DECIDER, guess.round).random())
             if number < floor:
                 label = int(indices[uniform_label(number / floor, len(indices))])
             propensity = (1.0 - floor) * float(probabilities[label]) + floor / len(indices)
