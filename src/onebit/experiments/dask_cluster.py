@@ -27,8 +27,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from onebit.code_version import code_version
-from onebit.experiments.run import CellError, EnvironmentMismatchError
-from onebit.experiments.workers import LocalProcesses
+from onebit.experiments.run import CellError, EnvironmentMismatchError, LocalProcesses
 from onebit.extras import require_extra
 from onebit.files import replace_file
 

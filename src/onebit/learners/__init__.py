@@ -1,10 +1,9 @@
 """The learners, one file for each or for a family. `all_learners` lists them."""
 
 from onebit.learners.bandit_halving import BanditHalving
-from onebit.learners.bandit_svm import BanditSVM
+from onebit.learners.bandit_svm import BanditSVM, FullInformationSVM
 from onebit.learners.base import Learner
 from onebit.learners.baselines import Majority, UniformGuess
-from onebit.learners.full_information_svm import FullInformationSVM
 from onebit.learners.gradient import AdaptiveSurrogate, FullInformationLogistic, Gaptron
 from onebit.learners.linear_bandits import (
     Confidit,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from onebit.engine.jit import jit_inline
-from onebit.engine.lengths import MOST
 from onebit.engine.loop import highest
+from onebit.engine.scaling import MOST
 from onebit.engine.state import State
 from onebit.inputs import check_choice, check_integer, check_number
 from onebit.learners.exploring import write_chances

@@ -21,9 +21,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
-from onebit.engine.lengths import LEAST, MOST
 from onebit.engine.loop import UNSCORED, Algorithm, clear, highest, ready_if_finite
 from onebit.engine.randomness import Draw, uniform
+from onebit.engine.scaling import LEAST, MOST
 from onebit.engine.state import State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_choice, check_number, check_switch, dense

@@ -38,6 +38,7 @@ from onebit.labels import (
     classes_and_codes,
     codes_of_right,
     encode_labels,
+    first_right,
     infer_classes,
     positions,
 )
@@ -359,7 +360,7 @@ def play_stream(
     keep_guesses: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
     by_round: bool = False,
-    answer: Callable[[Guess, int, bool], bool] | None = None,
+    asks: Callable[[Guess, bool], bool] | None = None,
 ) -> Record:
     """Play a whole stream, compiled unless `by_round`; the arguments are those of `onebit.play` and `play_rounds`."""
     rows = check_rows(X)
@@ -370,7 +371,7 @@ def play_stream(
         codes, first = _begin_stream(learner, rows, labels, X, seed, fresh, classes), learner.n_rounds_
         if by_round or learner._state.plays_by_hand:
             pairs = ((row_of(rows, t), code) for t, code in enumerate(codes.tolist()))
-            play_rounds(learner, pairs, record, answer=answer, on_progress=on_progress)
+            play_rounds(learner, pairs, record, asks=asks, on_progress=on_progress)
             return record
         step = n if on_progress is None else _progress_step(n)
         try:
@@ -393,7 +394,7 @@ def play_rounds(
     rounds: Iterable[tuple[Any, int]],
     record: Record,
     *,
-    answer: Callable[[Guess, int, bool], bool] | None = None,
+    asks: Callable[[Guess, bool], bool] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> int:
     """Play rounds by calling `guess` and `tell`; return how many, at most as many as the record is for.
@@ -406,9 +407,8 @@ def play_rounds(
         The features of each round and the position of its right label (or as `codes_of_right`).
     record : Record
         What happened is written there.
-    answer : callable, optional
-        Gives the feedback instead of `tell`; it is called with the guess, the code and whether the guess was right, and
-        returns whether the label was asked for, which is no mistake.
+    asks : callable, optional
+        Called with each guess and whether it is right; returns whether the label is asked for, which is no mistake.
     on_progress : callable, optional
         Called now and then with how many rounds are played, and of how many.
     """
@@ -416,9 +416,11 @@ def play_rounds(
     step = _progress_step(limit)
     for t, (features, code) in enumerate(rounds, start=1):
         guess = learner.guess(features)
-        correct, asked = bool(is_right(guess.index, code)), False
-        if answer is not None:
-            asked = answer(guess, code, correct)
+        correct = bool(is_right(guess.index, code))
+        asked = asks is not None and asks(guess, correct)
+        named = guess.index if correct else first_right(code)  # where several are right, one of them
+        if asked and named >= 0:
+            learner.label(guess, learner._labels[named])
         elif learner.full_information:
             learner.tell(guess, correct, learner._labels[code])
         else:

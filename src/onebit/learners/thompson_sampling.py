@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from onebit.engine.jit import jit_inline, jit_no_refcount
-from onebit.engine.lengths import MOST
 from onebit.engine.loop import highest
 from onebit.engine.randomness import LEARNER, Draw, philox, to_unit
+from onebit.engine.scaling import MOST
 from onebit.inputs import Floats, check_number
 from onebit.learners.exploring import write_chances
 from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings

@@ -49,14 +49,8 @@ def print_table(console: Console, table: Table) -> None:
 @contextmanager
 def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar with the time left, and warnings for users above it; call what it yields with (done, total)."""
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("time left"),
-        TimeRemainingColumn(),
-    )
+    name, parts, left = TextColumn("{task.description}", markup=False), MofNCompleteColumn(), TextColumn("time left")
+    columns = name, BarColumn(), parts, TimeElapsedColumn(), left, TimeRemainingColumn()
     with Progress(*columns, console=console) as progress, warnings.catch_warnings():
         show_usual = warnings.showwarning
 

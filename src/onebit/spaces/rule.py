@@ -11,9 +11,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+from onebit.engine.jit import in_python
 from onebit.engine.loop import Algorithm, inline_into_loop
 from onebit.engine.randomness import Draw
-from onebit.engine.state import Scratch, State, in_python, needed_chance, unlocked
+from onebit.engine.state import Scratch, State, needed_chance, unlocked
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, SparseRows
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy.sparse
 from numpy.random import Generator
 
-from onebit.engine.randomness import change_generator
+from onebit.engine.randomness import CHANGE, random_numbers
 from onebit.import_paths import did_you_mean, once, read_setting, read_value
 from onebit.inputs import Integers, check_choice, check_integer, check_number, check_rows, check_seed
 from onebit.labels import check_labels, classes_and_codes
@@ -55,7 +55,7 @@ class Change(ABC):
             )
         if n_classes < 2:
             raise ValueError(f"{self.name} needs a stream of at least two labels; got {n_classes}")
-        return self._apply(X, y, n_classes, change_generator(seed, self.number))
+        return self._apply(X, y, n_classes, random_numbers(seed, CHANGE, number=self.number))
 
     @abstractmethod
     def _apply(self, X: Matrix, y: Integers, n_classes: int, generator: Generator) -> tuple[Matrix, Integers]: ...

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,7 @@ def read_table(path: str | Path, label: str | int | None = None, **options: Any)
     kind = _kind_of(path)
     if kind in TABLES:
         with open_table(path, reading) as table:
-            from onebit.streams.columns import read_columns  # needs Polars
+            from onebit.streams.table import read_columns  # needs Polars
 
             found = read_columns(table, reading)
             encoder, X = Encoder.of_table(found.features)
@@ -113,7 +114,8 @@ def open_table(path: Path, reading: Reading) -> Iterator["Table"]:
     _check_polars(path)
     from polars.exceptions import PanicException, PolarsError
 
-    from onebit.streams.table import read_arff, read_text, table_of_frame
+    from onebit.streams.table import table_of_frame
+    from onebit.streams.text import read_arff, read_text
 
     with _reading_errors(path, reading):
         try:
@@ -131,7 +133,7 @@ def read_untrusted(path: Path, reading: Reading, seconds: int) -> DataSet:
     _check_polars(path)
     reading = reading.checked()
     with _reading_errors(path, reading):
-        data: DataSet = read_in_child(path, memory(), seconds, reading._asdict())
+        data: DataSet = read_in_child(path, memory(), seconds, partial(read_table, **reading._asdict()))
         return data
 
 

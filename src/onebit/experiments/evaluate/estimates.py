@@ -127,10 +127,6 @@ class _Expected(NamedTuple):
     of_logged: Floats  # how likely the logged label was to be right
     squares: Floats  # the sum of the squared probabilities of all labels
 
-    def at(self, rounds: _Booleans) -> "_Expected":
-        """Return the same of some rounds only."""
-        return _Expected(self.guesses[rounds], self.of_guess[rounds], self.of_logged[rounds], self.squares[rounds])
-
 
 def expect(log: LoggedRounds, asked: Sequence[Integers]) -> list[_Expected]:
     """Return how likely guesses, several for every round, were to be right, given the rounds before.
@@ -195,8 +191,7 @@ def estimate(log: LoggedRounds, expected: _Expected) -> Estimates:
         return Estimates({}, None, ("the log has no propensities, so there are bounds and no estimates",))
     right, wrong = _settle(log, guesses)
     certain = used & (log.propensities >= 1.0)
-    hidden = int((certain & ~right & ~wrong).sum())
-    if hidden:
+    if hidden := int((certain & ~right & ~wrong).sum()):
         message = (
             f"in {grouped(hidden)} rounds the logged label was certain (propensity 1), was wrong, and this learner "
             "guesses another: no estimate, only bounds. A log that now and then guesses at random (an exploration "
@@ -208,7 +203,7 @@ def estimate(log: LoggedRounds, expected: _Expected) -> Estimates:
         agrees=(guesses == log.guesses)[drawn],
         correct=(log.answers == RIGHT)[drawn].astype(np.float64),
         chances=log.propensities[drawn],
-        expected=expected.at(drawn),
+        expected=_Expected._make(part[drawn] for part in expected),
         n_allowed=log.n_allowed[drawn],
         has_right=(log.is_complete & (log.n_allowed == len(log.classes)))[drawn],
     )

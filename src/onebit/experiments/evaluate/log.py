@@ -225,7 +225,7 @@ def read_log(
 
 
 def _understand(table: "Table", asked: Reading, columns: LogColumns, classes: Sequence[str] | None) -> LoggedRounds:
-    from onebit.streams.columns import read_columns  # needs polars
+    from onebit.streams.table import read_columns  # needs polars
 
     roles: dict[str, int] = {}
     for role, name in columns._asdict().items():

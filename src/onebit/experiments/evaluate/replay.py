@@ -50,8 +50,6 @@ class Evaluation:
 
     title: str
     """Its name in tables and figures."""
-    written: str
-    """What it is, as Python writes it: figures colour by it."""
     guesses: Integers
     """Its guess in every round, as positions in the log's classes; −1 for a label that the log does not have."""
     known: Known
@@ -140,10 +138,10 @@ def evaluate(
 
         replayed.append(replay(log, candidate, hears=hears, preprocessing=preprocessing, seed=seed, on_progress=show))
     mistakes = int((log.answers == WRONG).sum())
-    rows = [Evaluation(_LOGGED, _LOGGED, log.guesses, known(log, log.guesses), Estimates({}, None, ()), mistakes, True)]
+    rows = [Evaluation(_LOGGED, log.guesses, known(log, log.guesses), Estimates({}, None, ()), mistakes, True)]
     for candidate, expected in zip(candidates, expect(log, replayed), strict=True):
         facts, found = known(log, expected.guesses), estimate(log, expected)
-        rows.append(Evaluation(candidate.title, repr(candidate.learner), expected.guesses, facts, found, mistakes))
+        rows.append(Evaluation(candidate.title, expected.guesses, facts, found, mistakes))
     return rows
 
 
