@@ -126,7 +126,7 @@ class _Remembered(State):
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         # As if its label had been drawn.
-        return self.learn_as_played(row, label, True, correct, truth)
+        return self.learn_as_played(row, label, correct, truth, propensity, explored=True)
 
     def make_room(self, rows: Rows, t: int) -> None:
         self.arrays = self.enlarged({"example": 2 * len(self.arrays.labels)})

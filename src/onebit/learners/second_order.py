@@ -171,7 +171,7 @@ class SecondOrderState(State):
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         chance = divisible_chance(propensity, row)
         try:
-            return self.learn_as_played(row, label, False, correct, truth, chance)
+            return self.learn_as_played(row, label, correct, truth, chance)
         finally:
             self._tidy()
 
