@@ -137,7 +137,10 @@ class State(ABC):
         """Write to `scratch` what only Python can compute: the values of a user's own kernel."""
 
     def make_room(self, rows: Rows, t: int) -> None:
-        """Grow, so that row t can be scored and learned from."""
+        """Grow, so that row t can be scored and learned from: by default every axis of `filled` to twice its length."""
+        shapes = ((axes, getattr(self.arrays, name).shape) for name, axes in self.axes.items())
+        lengths = {axis: n for axes, shape in shapes for axis, n in zip(axes, shape, strict=True)}
+        self.arrays = self.enlarged({axis: 2 * lengths[axis] for axis in self.filled()})
 
     def new_scratch(self) -> Any:
         """Return scratch arrays that fit the arrays: by default a rule's."""

@@ -128,9 +128,6 @@ class _Remembered(State):
         # As if its label had been drawn.
         return self.learn_as_played(row, label, correct, truth, propensity, explored=True)
 
-    def make_room(self, rows: Rows, t: int) -> None:
-        self.arrays = self.enlarged({"example": 2 * len(self.arrays.labels)})
-
     def score_rows(self, rows: Rows) -> Floats:
         # Minus the distance to each class's nearest example; −∞ for a class without one.
         ready, out = dense(rows), np.full((rows.shape[0], self.n_classes), -np.inf)
