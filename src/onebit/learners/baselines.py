@@ -12,7 +12,7 @@ from onebit.engine.state import Scratch, State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, check_number
 from onebit.learners.base import Learner
-from onebit.learners.exploring import choose_mostly_highest, mostly_highest, write_chances, write_propensities
+from onebit.learners.exploring import choose_mostly_highest, fill_propensities, mostly_highest, write_propensities
 from onebit.learners.run import LearnedArray
 from onebit.spaces import Rule, space_for
 
@@ -53,7 +53,7 @@ def _learn_nothing(_answer: Answer, _scratch: Scratch, _settings: Any) -> bool:
     return False
 
 
-_UNIFORM = Rule(f"{__name__}:_UNIFORM", mostly_highest, write_chances, _learn_nothing, _learn_nothing)
+_UNIFORM = Rule(f"{__name__}:_UNIFORM", mostly_highest, fill_propensities, _learn_nothing, _learn_nothing)
 
 
 @dataclass(eq=False, repr=False)
