@@ -382,7 +382,7 @@ class Decider:
         """Return for each label how often it was guessed, right, and wrong."""
         return self._read(lambda state: dict(zip(state.classes, map(tuple, state.counts), strict=True)))
 
-    def course(self) -> list[Moment]:
+    def learning_curve(self) -> list[Moment]:
         """Return the learning curve: up to 512 points, evenly spaced by feedback, and the current one."""
         return self._read(lambda state: [*state.curve, state.moment(self._log.last_time)])
 
