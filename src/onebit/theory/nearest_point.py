@@ -14,6 +14,7 @@ Lawson, Hanson (1974). Solving Least Squares Problems. Prentice-Hall. Chapter 23
 Wolfe (1976). Finding the nearest point in a polytope. Mathematical Programming.
 """
 
+import math
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from typing import Any, NamedTuple
@@ -123,7 +124,12 @@ def nearest_point(
         stalled = 0
         while True:
             values, vertices = hull.price(active.direction)
-            point = active.both_sides(hull, float(values.min()))
+            chosen, direction = np.array(active.vertices), active.direction.astype(float)
+            combination = (active.weights @ hull.rows(chosen)).astype(float)
+            # The sum and the length may be rounded: neither is a difference of larger numbers.
+            upper = float(np.linalg.norm(combination)) / float(active.weights.sum())
+            lower = float(values.min()) / (float(np.linalg.norm(direction)) or math.inf)
+            point = _NearestPoint(direction, chosen, active.weights, lower, upper)
             if on_pass is not None:
                 on_pass(point.gap)
             if point.gap <= GAP or point.upper <= active.zero or stalled >= _STALLED_PASSES:
@@ -168,15 +174,6 @@ class _ActiveSet:
         self._q = np.zeros((size, dimension + 1))  # row j is the j-th orthonormal vector
         self._r = np.zeros((size, size))
         self._project()
-
-    def both_sides(self, hull: Hull, worst: float) -> _NearestPoint:
-        """Return the direction and the combination; `worst` is the direction's least product."""
-        vertices, direction = np.array(self.vertices), self.direction.astype(float)
-        combination = (self.weights @ hull.rows(vertices)).astype(float)
-        # the sum and the length may be rounded: neither is a difference of larger numbers.
-        upper = float(np.linalg.norm(combination)) / float(self.weights.sum())
-        length = float(np.linalg.norm(direction))
-        return _NearestPoint(direction, vertices, self.weights, worst / length if length > 0.0 else 0.0, upper)
 
     def bring_in(self, row: _Numbers, vertex: int) -> list[int]:
         """Add a vertex, go to the best weights, and return the vertices that this drove out."""
