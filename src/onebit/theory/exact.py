@@ -18,8 +18,7 @@ from onebit.inputs import Floats, Integers, check_rows, dense
 Number = int | float | Fraction
 Objects = npt.NDArray[np.object_]  # arrays of fractions, or of Python's integers of any size
 
-# An exact solution takes time that grows with the cube of the equations, and seconds for so many.
-_MOST_EQUATIONS = 200
+_MOST_EQUATIONS = 200  # an exact solution takes time that grows with the cube of the equations, and seconds for so many
 _PRIME = 2_971_215_073  # products of two numbers below it fit 64 bits; no number that data are likely to hold
 
 

@@ -28,13 +28,11 @@ from onebit.theory.certificates import Kind, condition_signs
 
 _Numbers = npt.NDArray[Any]  # floats, or decimals as objects
 
-# Vertices worked through between two passes over all of them: the worst stay among the worst for a while.
-_POOL = 256
+_POOL = 256  # vertices worked through between two passes over all of them: the worst stay among the worst for a while
 # A pool is done when the worst of it is ten times less violated than at first: then a pass over all pays.
 _POOL_SHARE = 0.1
 GAP = 1e-9  # the relative distance of the two sides that is asked for: three digits beyond the six that are printed
-# One pass can be held up by rounding; three in a row mean that no further step is possible.
-_STALLED_PASSES = 3
+_STALLED_PASSES = 3  # one pass can be held up by rounding; three in a row mean that no further step is possible
 _DIGITS = 100  # of a decimal
 
 
