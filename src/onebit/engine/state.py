@@ -4,6 +4,7 @@ A subclass of `State` gives the functions of its `Algorithm`. Everything else is
 only some labels are allowed, late answers, new classes, bookmarks and whole streams.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -136,7 +137,10 @@ class State(ABC):
         """Write to `scratch` what only Python can compute: the values of a user's own kernel."""
 
     def make_room(self, rows: Rows, t: int) -> None:
-        """Grow, so that row t can be scored and learned from."""
+        """Grow, so that row t can be scored and learned from: by default every axis of `filled` to twice its length."""
+        shapes = ((axes, getattr(self.arrays, name).shape) for name, axes in self.axes.items())
+        lengths = {axis: n for axes, shape in shapes for axis, n in zip(axes, shape, strict=True)}
+        self.arrays = self.enlarged({axis: 2 * lengths[axis] for axis in self.filled()})
 
     def new_scratch(self) -> Any:
         """Return scratch arrays that fit the arrays: by default a rule's."""
@@ -240,13 +244,15 @@ class State(ABC):
         return propensities
 
     def learn_as_played(
-        self, row: Rows, label: int, explored: bool, correct: bool, truth: int, propensity: float = 1.0
+        self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None, explored: bool = False
     ) -> bool:
-        """Learn from a round that another system played as if it were one of its own."""
+        """Learn from a round of another system as from its own; the `learn_from_log` of states that this suits."""
         prepared = self.prepare(row)
+        if truth < 0 and self.algorithm(isinstance(prepared, SparseRows)).full_information:
+            return False  # it learns from labels, and this one is unknown
         self.score(prepared, row)
         compiled, arrays, scratch, settings = self._ready[type(prepared)]
-        answer = label, explored, correct, truth, propensity
+        answer = label, explored, correct, truth, math.nan if propensity is None else propensity
         return compiled.update(arrays, unlocked(prepared), scratch, answer, settings)
 
     # Some of the labels only.
@@ -401,8 +407,8 @@ def check_finite(*arrays: Floats) -> None:
         raise ValueError("what it has learned is NaN or infinite")
 
 
-def needed_chance(propensity: float | None) -> float:
-    """Return the chance that a label was tried with, for learners that divide by it."""
+def needed_propensity(propensity: float | None) -> float:
+    """Return the propensity of a label that was tried, for learners that divide by it."""
     if propensity is None:
         raise ValueError(
             "propensities are needed: this rule divides by the chance with which each label was tried. Give "
@@ -412,19 +418,19 @@ def needed_chance(propensity: float | None) -> float:
 
 
 LARGEST_SQUARE = 1e100
-"""Of a row, for learners that divide it by a chance: the squares of its squares must be floats."""
+"""Of a row, for learners that divide it by a propensity: the squares of its squares must be floats."""
 
 
-def divisible_chance(propensity: float | None, row: Rows) -> float:
-    """Return the chance that a label was tried with, for learners that square what they divide by it."""
-    chance = needed_chance(propensity)
+def divisible_propensity(propensity: float | None, row: Rows) -> float:
+    """Return the propensity of a label that was tried, for learners that square what they divide by it."""
+    needed = needed_propensity(propensity)
     entries = row.values if isinstance(row, SparseRows) else row
-    if not (chance >= 1.0 / LARGEST_SQUARE and float(np.vdot(entries, entries)) <= LARGEST_SQUARE * chance):
+    if not (needed >= 1.0 / LARGEST_SQUARE and float(np.vdot(entries, entries)) <= LARGEST_SQUARE * needed):
         raise ValueError(
             f"propensities must not be so small ({propensity}) that a step divided by them is no number; scale the "
             "features, or leave that round out"
         )
-    return chance
+    return needed
 
 
 def unscored_error(row: Rows | str, may_have_kernel: bool = True) -> ValueError:

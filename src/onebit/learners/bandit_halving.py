@@ -126,15 +126,13 @@ class _Settings(NamedTuple):
 
 class _Survivors(State):
     arrays: _Hypotheses
-    may_have_kernel = False
+    learn_from_log = State.learn_as_played
     per_class: ClassVar[tuple[str, ...]] = "scores", "propensities"
 
     def __init__(self, weights: Floats, functions: list[Callable[[Floats], Any]], labels: tuple[Any, ...]) -> None:
-        self._functions, self._labels, self.n_classes = functions, labels, len(labels)
-        self.scores_in_python, self.settings = bool(functions), _Settings(0.0, not functions)
-        n = len(functions or weights)
-        self.arrays = _Hypotheses(weights, np.ones(n, dtype=np.int64), np.zeros(1, dtype=np.int64))
-        self.scratch = self.new_scratch()
+        self._functions, self._labels, self.scores_in_python = functions, labels, bool(functions)
+        alive, restarts = np.ones(len(functions or weights), dtype=np.int64), np.zeros(1, dtype=np.int64)
+        super().__init__(_Hypotheses(weights, alive, restarts), _Settings(0.0, not functions), len(labels))
 
     def new_scratch(self) -> _Votes:
         scores, propensities = np.zeros((2, self.n_classes))
@@ -160,9 +158,6 @@ class _Survivors(State):
 
     def add_class(self) -> None:
         raise ValueError("BanditHalving cannot take a new class: its hypotheses do not predict it. Start a new one")
-
-    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        return self.learn_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: _Hypotheses) -> None:
         check_finite(arrays.weights)

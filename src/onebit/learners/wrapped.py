@@ -2,7 +2,8 @@
 
 import copy
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ _MOST_AT_ONCE = 100
 _NOT_PUBLIC = ("tests", "conftest", "externals", "experimental")
 
 
+@dataclass(eq=False, repr=False)
 class Wrapped(Learner):
     """One copy of a scikit-learn classifier for every label, which predicts whether that label is right; ε-greedy.
 
@@ -73,20 +75,10 @@ class Wrapped(Learner):
     classifier for every choice, ε-greedy).
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        exploration: float = 0.05,
-        refit: str = "partial",
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.exploration = exploration
-        self.refit = refit
-        self.classes = classes
-        self.seed = seed
+    estimator: Any = None
+    exploration: float = 0.05
+    refit: str = "partial"
+    _poor_score: ClassVar[bool] = True  # it depends on the classifier, and columns are not scaled
 
     # The four methods of a learner.
 
@@ -105,13 +97,10 @@ class Wrapped(Learner):
         self._labels_heard, self._right = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
 
     def _new_estimator(self) -> Any:
-        given = self.estimator
-        if given is None:
-            blank: Any = _gradient_descent()(loss="log_loss")
-        elif isinstance(given, str):
+        given: Any = self.estimator
+        blank = _gradient_descent()(loss="log_loss") if given is None else given
+        if isinstance(given, str):
             blank = _named_classifier(given)
-        else:
-            blank = given
         if isinstance(blank, type) or not hasattr(blank, "get_params") or not is_classifier(blank):
             raise ValueError(f"estimator must be a classifier of scikit-learn's kind; got {given!r:.80}")
         blank = clone(blank)
@@ -119,10 +108,10 @@ class Wrapped(Learner):
         return blank.set_params(**{name: seed for name, seed in seeds.items() if name.endswith("random_state")})
 
     def _choose(self, row: Rows, round: int) -> tuple[int, bool, float]:
-        scores, number, n = self._scores(dense(row)), self._draw(round), len(self.classes_)
-        greedy, explored = highest(scores), number < self._rate
-        label = min(int(number / self._rate * n), n - 1) if explored else greedy
-        return label, explored, self._rate / n + (1.0 - self._rate if label == greedy else 0.0)
+        propensities, number, n = self._probabilities(row), self._draw(round), len(self.classes_)
+        explored = number < self._rate
+        label = min(int(number / self._rate * n), n - 1) if explored else int(np.argmax(propensities))
+        return label, explored, float(propensities[label])
 
     def _probabilities(self, row: Rows) -> Floats:
         propensities = np.full(len(self.classes_), self._rate / len(self.classes_))
@@ -217,12 +206,6 @@ class Wrapped(Learner):
             raise ValueError("a row that its classifier learned from has a label beyond the classes")
         for n in range(len(right)):
             self._learn(rows[n : n + 1], int(labels[n]), bool(right[n]))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # The score depends on the classifier, and columns are not scaled.
-        tags.classifier_tags.poor_score = True
-        return tags
 
 
 def _named_classifier(path: str) -> Any:
