@@ -326,7 +326,7 @@ def _note_nearest(gram: Floats, place: int, size: int, nearest: Integers) -> Non
 
 
 @jit_internal
-def place_to_free(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
+def _place_to_free(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
     """Return the place of the example whose projection onto the nearest other one changes the separators least.
 
     For a member that is the squared norm of the coefficients times k(x, x) − k(x, x')²/k(x', x'). Members count by
@@ -402,7 +402,7 @@ def store_row(state: BankArrays, scratch: BankScratch, settings: Settings, lengt
     counts, flags, examples = state.counts, scratch.flags, state.examples
     place, n, is_full = int(counts[bank.SIZE]), flags[bank.ROW_ENTRIES], counts[bank.SIZE] == examples.shape[1]
     if is_full:
-        place = place_to_free(state, scratch, settings)
+        place = _place_to_free(state, scratch, settings)
         counts[bank.REMOVED] += 1
     else:
         counts[bank.SIZE] = place + 1

@@ -172,7 +172,6 @@ class BankState(State):
                 self._settle(why, rows, t, f"X[{start + t}]")
 
     def extra(self, label: int) -> Floats:
-        """Return what speaks for a label of the row scored last, beside its score (see `guesses.write_extra`)."""
         out, now, seen = np.empty(guesses.N_EXTRA), self.arrays, self.scratch
         learned, known = (now.mixture, now.targets, now.counts), (seen.opinions, seen.estimates, seen.lines, seen.flags)
         guesses.write_extra(learned, known, seen.known[0], len(self.kernels), label, out)
@@ -187,7 +186,6 @@ class BankState(State):
         return rows
 
     def fill(self, row: Rows) -> None:
-        """Write the values of kernels that only Python can compute."""
         size, stored, x = self.size, self._stored(self.arrays), dense(row)
         if self.settings.scales:
             kind = bank.SPARSE if isinstance(row, SparseRows) else bank.DENSE
@@ -303,7 +301,6 @@ class BankState(State):
         self.arrays = BankArrays(*wider)
 
     def restore(self, bookmark: Any) -> None:
-        """Come back to the moment of a bookmark."""
         self.scratch.nearest[:] = 0  # first: broken off, the stored examples are others
         super().restore(bookmark)
 
