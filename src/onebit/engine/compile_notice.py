@@ -35,8 +35,7 @@ class CompileNotice(event.Listener):
         """Functions that are being compiled now, each for the one before; only the thread with Numba's lock counts."""
         self._began = 0.0
         self._timer: threading.Timer | None = None
-        self._saying = threading.Lock()
-        self._is_said = False
+        self._said = threading.Lock()  # held for good once it is reported
 
     def on_start(self, event: Any) -> None:
         """Note that a function is being compiled; a timer goes off if it takes too long."""
@@ -45,7 +44,7 @@ class CompileNotice(event.Listener):
             return
         self.n_compiled += 1
         self._n_begun += 1
-        if self._n_begun == 1 and not self._is_said:
+        if self._n_begun == 1 and not self._said.locked():
             self._began = time.monotonic()
             self._timer = threading.Timer(self._left, lambda: self.say_once(_KEPT if cache.is_kept else _NOT_KEPT))
             self._timer.daemon = True
@@ -63,15 +62,13 @@ class CompileNotice(event.Listener):
 
     def say_once(self, text: str) -> None:
         """Report it, unless it was reported before."""
-        with self._saying:
-            is_first, self._is_said = not self._is_said, True
-        if is_first:
+        if self._said.acquire(blocking=False):
             with suppress(OSError, ValueError):  # standard error may be closed, a pipe broken
                 self.say(text)
 
     def keep_quiet(self) -> None:
         """Report nothing from now on: the command has its own message."""
-        self._is_said = True
+        self._said.acquire(blocking=False)
 
     def _say(self, text: str) -> None:
         # While a progress bar is shown, sys.stderr is rich's, which prints above it.

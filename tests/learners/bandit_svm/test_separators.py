@@ -29,7 +29,7 @@ def state_of(learner: onebit.BanditSVM) -> Any:
 
 @jit
 def store_row(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
-    return separators.store_row(state, scratch, settings, 1.0)
+    return separators._store_row(state, scratch, settings, 1.0)
 
 
 def test_the_linear_kernel_forgets_nothing() -> None:

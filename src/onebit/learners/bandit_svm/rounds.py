@@ -26,7 +26,6 @@ SCORE, SCORE_ALL, CHOOSE, LEARN, PLAY, REFIT = range(6)
 are, where `explored` is whether the regressions propose first; LEARN from an answer about the row scored last; PLAY
 rows and labels; REFIT the stored examples, where `explored` is whether to learn from them."""
 
-_LESSON = 0.03  # what a productive example counts beside a wrong opinion: trust the member that fits
 _TOO_LONG = 1e150  # beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number
 _FIRST_BLOCK = 16  # rows in the first block of a quiet stretch: most stretches are short
 
@@ -233,9 +232,9 @@ def _learn_row(
     state: BankArrays, scratch: BankScratch, settings: Settings, label: int, explored: bool, correct: bool, truth: int
 ) -> bool:
     """Learn from the answer about the row at hand, and return whether it was stored."""
-    members, counts, flags = state.members, state.counts, scratch.flags
-    opinions, targets, has_regressions = scratch.opinions, scratch.targets, state.mixture.shape[0] > 0
-    m, n_asked, n_classes, lately = settings.plan.shape[0], members.shape[0], targets.shape[0], state.watch[bank.LATELY]
+    counts, flags, opinions, targets = state.counts, scratch.flags, scratch.opinions, scratch.targets
+    m, n_asked, n_classes = settings.plan.shape[0], opinions.shape[0], targets.shape[0]
+    lately, has_regressions = state.watch[bank.LATELY], state.mixture.shape[0] > 0
     n, kind = flags[bank.ROW_ENTRIES] - settings.scales, flags[bank.ROW_KIND]
     exclusive = separators.is_exclusive(counts, settings)
     known = separators.prove(label, correct, truth, settings.is_closed, exclusive, targets)
@@ -268,15 +267,8 @@ def _learn_row(
     if are_asked or not correct:  # otherwise the leader was sure, and right
         guesses.judge_members(state, scratch, m, label, known, exclusive, lately)
     if is_wanted:
-        # Before the store makes room, which changes opinions: productive is what was so when the guess was made.
-        for k in range(n_asked):
-            if separators.is_productive(targets, opinions[k]):
-                members[k, bank.PRODUCED] += 1.0
-                members[k, bank.LOSS] += _LESSON
-                if k == m:
-                    separators.teach_guard(state, scratch, opinions[k], n, settings.softness)
         length = guesses.shortened(scratch.numbers[bank.ROW_LENGTH], scratch.unit.shape[0])
-        separators.replay_all(state, scratch, settings, separators.store_row(state, scratch, settings, length))
+        separators.learn(state, scratch, settings, length)
     # A new scale is due after 1, 2, 4, 8, … rows of a kind.
     counts[bank.SEEN + kind] += 1
     n_seen = counts[bank.SEEN + kind]

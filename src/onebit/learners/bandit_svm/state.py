@@ -56,7 +56,7 @@ def _update(state: Any, _row: Rows, scratch: Any, answer: Any, settings: Any) ->
 _COMPILED = CompiledAlgorithm(cast(Any, rounds.run), _guess, _update)
 
 
-def plan_members(kernels: tuple[Kernel, ...], settings: Settings, width: int) -> tuple[tuple[Kernel, ...], Settings]:
+def _plan_members(kernels: tuple[Kernel, ...], settings: Settings, width: int) -> tuple[tuple[Kernel, ...], Settings]:
     """Return the kernels with values of their own, and the settings with the plan of all members.
 
     A kernel whose exponent is another's times a power of two is had by squaring.
@@ -112,7 +112,7 @@ class BankState(State):
     def __init__(
         self, kernels: tuple[Kernel, ...], settings: Settings, n_features: int, n_classes: int, has_regressions: bool
     ) -> None:
-        self.bases, settings = plan_members(kernels, settings, n_features + settings.scales)
+        self.bases, settings = _plan_members(kernels, settings, n_features + settings.scales)
         self.kernels, self.settings, self.n_classes = kernels, settings, n_classes
         self.n_features, self.has_regressions = n_features, has_regressions
         codes, of_units = settings.bases[:, bank.CODE], settings.bases[:, bank.OF_UNITS] != 0.0
