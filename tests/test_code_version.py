@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from onebit.code_version import code_version, reachable
-from onebit.experiments.grid import Spec
 from onebit.experiments.players import player_from
+from onebit.experiments.store import Spec
 from onebit.learners import all_learners
 
 LEARNER = '''

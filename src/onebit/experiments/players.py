@@ -20,8 +20,7 @@ import numpy as np
 
 from onebit import learners, typed_json
 from onebit.code_version import reachable
-from onebit.experiments.grid import JSON, Cell, Spec
-from onebit.experiments.store import Played, Result
+from onebit.experiments.store import JSON, Cell, Played, Result, Spec
 from onebit.import_paths import find_by_import_path, import_path_of, is_import_path
 from onebit.inputs import Integers
 from onebit.learners import Learner
