@@ -362,15 +362,10 @@ def _only_numbers(record: Any) -> Any:
     if (kind is not list and kind is not dict) or len(record) > MOST_VALUES:
         return None
     values = record.values() if kind is dict else record
-    try:
-        if (
-            NUMBERS.issuperset(map(type, values))
-            and math.isfinite(sum(values))
-            and (kind is list or "$" not in "".join(record))
-        ):
+    with suppress(TypeError, OverflowError):  # a key that is not a string, an integer too large for float
+        is_plain = NUMBERS.issuperset(map(type, values)) and math.isfinite(sum(values))
+        if is_plain and (kind is list or "$" not in "".join(record)):
             return record.copy()
-    except (TypeError, OverflowError):  # a key that is not a string, an integer too large for float
-        pass
     return None
 
 
