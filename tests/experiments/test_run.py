@@ -422,7 +422,7 @@ def test_workers_that_compile_say_so_once_through_the_process_that_has_the_bar(
     tmp_path: Path, players: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, said = CompileNotice(), list[str]()
-    here.say = said.append
+    here.show = said.append
     monkeypatch.setattr(run_module, "NOTICE", here)
     run(CELLS, tmp_path / "arena.sqlite", players.play_and_compile, jobs=2)
     assert said == ["compiling in a worker"]

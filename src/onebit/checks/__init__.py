@@ -18,11 +18,11 @@ from onebit.learners import Learner
 _Check = Callable[[Any], None]
 
 
-def _checks(subject: str, *modules: ModuleType) -> list[_Check]:
-    """Return the checks whose first parameter has this name."""
-    members = [each for module in modules for each in inspect.getmembers(module, inspect.isfunction)]
-    found = [function for name, function in members if name.startswith("_check_")]
-    return [each for each in found if next(iter(inspect.signature(each).parameters)) == subject]
+def _checks(subject: str, module: ModuleType) -> list[_Check]:
+    """Return the checks that have a parameter of this name."""
+    functions = inspect.getmembers(module, inspect.isfunction)
+    found = [function for name, function in functions if name.startswith("_check_")]
+    return [each for each in found if subject in inspect.signature(each).parameters]
 
 
 LEARNER_CHECKS = _checks("learner", protocol)

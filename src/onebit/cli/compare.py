@@ -11,7 +11,7 @@ from onebit.cli.options import Games, play_and_show, several, typed
 from onebit.experiments.comparison import RUNS, Comparison, run_comparison, write_outcomes
 from onebit.experiments.entries import DEFAULT_ENTRIES, Entry, enter, rival_entries
 from onebit.experiments.statistics import LEVEL, TOO_FEW_RUNS, ComparisonRow, Tally, compare, signs_to_decide, tally
-from onebit.reporting.console import print_table, say_where
+from onebit.reporting.console import print_table, print_where
 from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, number, what_means_are, with_error, write_csv
 from onebit.streams.reading import Reading
@@ -59,7 +59,7 @@ def command(
         _write_report(out / "report.html", rows, tables[1:], drawn, details)
     for table in tables:
         print_table(console, table)
-    say_where(console, "Tables, figures and report.html are", out)
+    print_where(console, "Tables, figures and report.html are", out)
 
 
 def _baseline(named: str | None, entries: Sequence[Entry]) -> str:

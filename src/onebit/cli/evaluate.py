@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from onebit.cli import options
-from onebit.cli.options import has_figures, say_what_was_read, several, typed
+from onebit.cli.options import has_figures, print_what_was_read, several, typed
 from onebit.decider.logged_rounds import is_decider, read_decider
 from onebit.decider.settings import has_password, is_database
 from onebit.experiments.entries import parse_player
@@ -19,7 +19,7 @@ from onebit.experiments.evaluate.replay import Candidate, Evaluation, evaluate
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_seed
 from onebit.learners import load
-from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
+from onebit.reporting.console import on_screen, prepare_folder, print_table, print_where, progress_bar
 from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, grouped, number, write_csv
 from onebit.streams.data_set import in_lines
@@ -94,7 +94,7 @@ def command(
     # After everything that can be wrong with the request, before anything is replayed.
     prepare_folder(out)
     console, about = Console(), _describe_log(found)
-    say_what_was_read(console, found.name, about)
+    print_what_was_read(console, found.name, about)
     is_drawn = has_figures(console)
     preprocessing = describe_preprocessing(replay.preprocess, unit_length=False, is_sparse=hasattr(found.X, "indptr"))
     if not all(candidate.scales_rows for candidate in candidates):
@@ -118,7 +118,7 @@ def command(
 
         drawings = evaluation_drawings(rows)
     _report(console, out, rows, drawings, details)
-    say_where(console, f"evaluate.csv{', evaluate.png' * is_drawn} and report.html are", out)
+    print_where(console, f"evaluate.csv{', evaluate.png' * is_drawn} and report.html are", out)
 
 
 def _check_place(log: str, name: str | None) -> None:

@@ -14,7 +14,7 @@ from onebit.cli.options import Games, play_and_show, several, typed
 from onebit.experiments.comparison import Comparison, Outcome, in_seconds, play_league, write_outcomes
 from onebit.experiments.entries import enter, every_learner, rival_entries, with_diagonals
 from onebit.experiments.statistics import LEVEL, Standings, Tally, standings
-from onebit.reporting.console import on_screen, print_table, say_where
+from onebit.reporting.console import on_screen, print_table, print_where
 from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, number, write_csv
 from onebit.streams.reading import Reading
@@ -90,7 +90,7 @@ def command(
     for dataset, title, reason in unfinished:
         line = f"{title} {f'did not finish {dataset}' if dataset else 'does not play'}: {reason}"
         console.print(on_screen(line), highlight=False, soft_wrap=True)
-    say_where(console, "Tables, figures and report.html are", out)
+    print_where(console, "Tables, figures and report.html are", out)
 
 
 def _league(

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from onebit.cli import options
-from onebit.cli.options import say_what_was_read
+from onebit.cli.options import print_what_was_read
 from onebit.experiments.entries import kernel_names, parse_kernel
 from onebit.kernels import as_kernel
 from onebit.reporting.console import on_screen, progress_bar
@@ -37,7 +37,7 @@ def command(
     except ValueError as error:
         raise ValueError(f"--kernel {kernel}: {error}") from error
     found = find_source(data, reading).as_data_set(_DRAWN_ROUNDS)
-    say_what_was_read(Console(stderr=json), found.name, describe(found))
+    print_what_was_read(Console(stderr=json), found.name, describe(found))
     if standardize:
         found = make_data_set(found.name, preprocess(found.X, "standardize"), found.y, data, found.label_names)
     # With --json standard output is for the JSON alone.

@@ -10,12 +10,12 @@ from rich.console import Console
 
 from onebit import streams
 from onebit.cli import options
-from onebit.cli.options import has_figures, say_what_was_read, typed
+from onebit.cli.options import has_figures, print_what_was_read, typed
 from onebit.experiments.entries import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_integer, check_seed
 from onebit.playing import Trace, play
-from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
+from onebit.reporting.console import on_screen, prepare_folder, print_table, print_where, progress_bar
 from onebit.reporting.looks import PALETTE
 from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
 from onebit.reporting.text import Table, grouped, in_figure
@@ -63,7 +63,7 @@ def command(
     made = build(player.spec)
     prepare_folder(out)
     console = Console()
-    say_what_was_read(console, found.name, describe(found))
+    print_what_was_read(console, found.name, describe(found))
     is_drawn = has_figures(console)
     rows = _prepared(console, found, player, learner, preprocess)
     with progress_bar(console, f"{learner}, {grouped(len(found.y))} rounds") as show:
@@ -91,7 +91,7 @@ def command(
     }
     blocks = [*what_was_run(facts), *figures, *section("Class by class", table), *how_again(facts)]
     write_page(out / "report.html", f"{learner} on {found.name}", blocks, out)
-    say_where(console, "mistakes.png and report.html are" if is_drawn else "report.html is", out)
+    print_where(console, "mistakes.png and report.html are" if is_drawn else "report.html is", out)
     if save is not None:
         console.print(on_screen(f"The learner is saved as {save}."), soft_wrap=True)
 

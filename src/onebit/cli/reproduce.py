@@ -9,7 +9,7 @@ from rich.console import Console
 from onebit.cli.options import Workers, has_figures
 from onebit.experiments.comparison import Comparison, run_comparison, write_curves
 from onebit.experiments.paper import DATASETS, PAPER_ROUNDS, PAPER_RUNS, SummaryRow, contestants, summarize
-from onebit.reporting.console import prepare_folder, print_table, progress_bar, say_where
+from onebit.reporting.console import prepare_folder, print_table, print_where, progress_bar
 from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, number, what_means_are, with_error, write_csv
 from onebit.streams.sources import Source
@@ -83,7 +83,7 @@ def command(
         lines.append([each.dataset, each.entry.key, with_error(each.mean, each.standard_error), *numbers])
     columns, styles = ("data", "learner", "mean", "min", "max", "paper"), ("name", "name", *["number"] * 4)
     print_table(console, Table(columns, lines, what_means_are(runs), styles=styles))
-    say_where(console, "Tables, figures and report.html are", folder)
+    print_where(console, "Tables, figures and report.html are", folder)
 
 
 def _comparison(rounds: int, runs: int, seed: int) -> Comparison:

@@ -401,8 +401,8 @@ def check_finite(*arrays: Floats) -> None:
         raise ValueError("what it has learned is NaN or infinite")
 
 
-def needed_chance(propensity: float | None) -> float:
-    """Return the chance that a label was tried with, for learners that divide by it."""
+def needed_propensity(propensity: float | None) -> float:
+    """Return the propensity of a label that was tried, for learners that divide by it."""
     if propensity is None:
         raise ValueError(
             "propensities are needed: this rule divides by the chance with which each label was tried. Give "
@@ -412,19 +412,19 @@ def needed_chance(propensity: float | None) -> float:
 
 
 LARGEST_SQUARE = 1e100
-"""Of a row, for learners that divide it by a chance: the squares of its squares must be floats."""
+"""Of a row, for learners that divide it by a propensity: the squares of its squares must be floats."""
 
 
-def divisible_chance(propensity: float | None, row: Rows) -> float:
-    """Return the chance that a label was tried with, for learners that square what they divide by it."""
-    chance = needed_chance(propensity)
+def divisible_propensity(propensity: float | None, row: Rows) -> float:
+    """Return the propensity of a label that was tried, for learners that square what they divide by it."""
+    needed = needed_propensity(propensity)
     entries = row.values if isinstance(row, SparseRows) else row
-    if not (chance >= 1.0 / LARGEST_SQUARE and float(np.vdot(entries, entries)) <= LARGEST_SQUARE * chance):
+    if not (needed >= 1.0 / LARGEST_SQUARE and float(np.vdot(entries, entries)) <= LARGEST_SQUARE * needed):
         raise ValueError(
             f"propensities must not be so small ({propensity}) that a step divided by them is no number; scale the "
             "features, or leave that round out"
         )
-    return chance
+    return needed
 
 
 def unscored_error(row: Rows | str, may_have_kernel: bool = True) -> ValueError:

@@ -343,14 +343,14 @@ def _relay_notices(notices: Connection) -> None:
     """Show what workers report about compiling in this process, which may have a progress bar."""
     with suppress(EOFError, OSError), notices:
         while True:
-            NOTICE.say_once(notices.recv())
+            NOTICE.print_once(notices.recv())
 
 
 def _begin_worker(to_notices: Connection, folder: str) -> None:
     # Ctrl-C reaches the whole process group; only the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with_parent()
-    NOTICE.say = to_notices.send  # a message this short is written at once: no lock that a killed worker would keep
+    NOTICE.show = to_notices.send  # a message this short is written at once: no lock that a killed worker would keep
     # For all temporary files, and those of programs that are started.
     tempfile.tempdir = os.environ["TMPDIR"] = folder
 

@@ -15,11 +15,10 @@ from onebit.learners.linear_bandits import (
     SquareCB,
 )
 from onebit.learners.nearest_neighbor import NearestNeighbor
-from onebit.learners.p_newtron import PNewtron
 from onebit.learners.passive_aggressive import ConservativePassiveAggressive, FullInformationPassiveAggressive
 from onebit.learners.perceptrons import BanditPerceptron, Banditron, MulticlassPerceptron
 from onebit.learners.saving import load
-from onebit.learners.soba import SOBA
+from onebit.learners.second_order_bandits import SOBA, PNewtron
 from onebit.learners.thompson_sampling import ThompsonSampling
 from onebit.learners.wrapped import Wrapped
 

@@ -363,10 +363,10 @@ class IgnorantAdversary:
             return None
         # In phase 2 it need not ask the learner any more: an ignorant learner does not change.
         if self._turned is None:
-            chances = learner.probabilities(self.packing.v[t])
-            if len(chances) != self.classes:
-                raise ValueError(f"learner must have two classes against this adversary; got {len(chances)}")
-            first, second = map(float, chances)
+            propensities = learner.probabilities(self.packing.v[t])
+            if len(propensities) != self.classes:
+                raise ValueError(f"learner must have two classes against this adversary; got {len(propensities)}")
+            first, second = map(float, propensities)
             # For T = 1, q₀ would be 1, and the proof's 1 − q₀ nothing; the less likely label costs half a mistake.
             if first >= 1.0 - 1.0 / math.sqrt(T) if T > 1 else second < first:
                 self._turned = t

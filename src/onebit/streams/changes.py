@@ -142,9 +142,9 @@ class Imbalance(Change):
         return f"classes thinned out, in random order, down to 1 in {self.ratio:g}"
 
     def _apply(self, X: Matrix, y: Integers, n_classes: int, generator: Generator) -> tuple[Matrix, Integers]:
-        chances = np.empty(n_classes)
-        chances[generator.permutation(n_classes)] = self.ratio ** -np.linspace(0.0, 1.0, n_classes)
-        kept = np.flatnonzero(generator.random(len(y)) < chances[y])
+        shares = np.empty(n_classes)
+        shares[generator.permutation(n_classes)] = self.ratio ** -np.linspace(0.0, 1.0, n_classes)
+        kept = np.flatnonzero(generator.random(len(y)) < shares[y])
         return X[kept], y[kept]
 
 

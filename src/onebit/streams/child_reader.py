@@ -28,15 +28,15 @@ def read_in_child(path: Path, n_bytes: float, seconds: int, reader: Callable[[Pa
         child = subprocess.run(_COMMAND, input=job, capture_output=True, check=False, timeout=seconds + _STARTING)
     except subprocess.TimeoutExpired:
         raise too_slow from None
-    said = child.stderr.decode(errors="replace").strip()
-    if asked := re.search(r"memory allocation of (\d+) bytes failed", said):
+    output = child.stderr.decode(errors="replace").strip()
+    if asked := re.search(r"memory allocation of (\d+) bytes failed", output):
         at_once, allowed = int(asked[1]) / 2**30, n_bytes / 2**30
         raise MemoryError(f"it asks for {at_once:.3g} GiB at once, {allowed:.3g} GiB are allowed; is it damaged?")
     if child.returncode == -getattr(signal, "SIGALRM", 0) != 0:
         raise too_slow
     if child.returncode or not child.stdout:  # where SIGCHLD is ignored the status is always 0
         end = signal.Signals(-child.returncode).name if child.returncode < 0 else f"status {child.returncode}"
-        last = f" ({said.splitlines()[-1][:200]})" if said else ""
+        last = f" ({output.splitlines()[-1][:200]})" if output else ""
         raise ValueError(f"{path}: could not be read: the reader ended with {end}{last}; the file may be damaged")
     answer = pickle.loads(child.stdout)
     if isinstance(answer, Exception):

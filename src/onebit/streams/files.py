@@ -16,7 +16,7 @@ import scipy.sparse
 
 from onebit.encoding import Encoder
 from onebit.extras import missing_extra
-from onebit.files import NPZ_DAMAGE, read_npz
+from onebit.files import read_npz
 from onebit.machine_memory import check_memory, memory, no_more_than
 from onebit.streams.child_reader import read_in_child
 from onebit.streams.data_set import DataSet, make_data_set
@@ -246,7 +246,9 @@ def _read_npz(path: Path) -> DataSet:
             wanted = [part for part in ("X", "y", "classes", *_SPARSE_PARTS) if part in found]
             held = read_npz(archive, wanted, check_memory)  # a small file can ask for more memory than there is
         check_memory(8 * held["X"].size if "X" in held else 0)  # which becomes floats
-    except NPZ_DAMAGE as error:
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # whatever comes of a damaged file
         raise ValueError(f"{path}: is not a whole npz file of plain arrays ({error})") from error
     if "y" not in held or not ("X" in held or held.keys() >= set(_SPARSE_PARTS)):
         raise ValueError(
