@@ -4,6 +4,7 @@ A subclass of `State` gives the functions of its `Algorithm`. Everything else is
 only some labels are allowed, late answers, new classes, bookmarks and whole streams.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -136,7 +137,10 @@ class State(ABC):
         """Write to `scratch` what only Python can compute: the values of a user's own kernel."""
 
     def make_room(self, rows: Rows, t: int) -> None:
-        """Grow, so that row t can be scored and learned from."""
+        """Grow, so that row t can be scored and learned from: by default every axis of `filled` to twice its length."""
+        shapes = ((axes, getattr(self.arrays, name).shape) for name, axes in self.axes.items())
+        lengths = {axis: n for axes, shape in shapes for axis, n in zip(axes, shape, strict=True)}
+        self.arrays = self.enlarged({axis: 2 * lengths[axis] for axis in self.filled()})
 
     def new_scratch(self) -> Any:
         """Return scratch arrays that fit the arrays: by default a rule's."""
@@ -240,13 +244,15 @@ class State(ABC):
         return propensities
 
     def learn_as_played(
-        self, row: Rows, label: int, explored: bool, correct: bool, truth: int, propensity: float = 1.0
+        self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None, explored: bool = False
     ) -> bool:
-        """Learn from a round that another system played as if it were one of its own."""
+        """Learn from a round of another system as from its own; the `learn_from_log` of states that this suits."""
         prepared = self.prepare(row)
+        if truth < 0 and self.algorithm(isinstance(prepared, SparseRows)).full_information:
+            return False  # it learns from labels, and this one is unknown
         self.score(prepared, row)
         compiled, arrays, scratch, settings = self._ready[type(prepared)]
-        answer = label, explored, correct, truth, propensity
+        answer = label, explored, correct, truth, math.nan if propensity is None else propensity
         return compiled.update(arrays, unlocked(prepared), scratch, answer, settings)
 
     # Some of the labels only.

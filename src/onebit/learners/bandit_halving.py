@@ -126,6 +126,7 @@ class _Settings(NamedTuple):
 
 class _Survivors(State):
     arrays: _Hypotheses
+    learn_from_log = State.learn_as_played
     per_class: ClassVar[tuple[str, ...]] = "scores", "propensities"
 
     def __init__(self, weights: Floats, functions: list[Callable[[Floats], Any]], labels: tuple[Any, ...]) -> None:
@@ -157,9 +158,6 @@ class _Survivors(State):
 
     def add_class(self) -> None:
         raise ValueError("BanditHalving cannot take a new class: its hypotheses do not predict it. Start a new one")
-
-    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        return self.learn_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: _Hypotheses) -> None:
         check_finite(arrays.weights)

@@ -126,10 +126,7 @@ class _Remembered(State):
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         # As if its label had been drawn.
-        return self.learn_as_played(row, label, True, correct, truth)
-
-    def make_room(self, rows: Rows, t: int) -> None:
-        self.arrays = self.enlarged({"example": 2 * len(self.arrays.labels)})
+        return self.learn_as_played(row, label, correct, truth, propensity, explored=True)
 
     def score_rows(self, rows: Rows) -> Floats:
         # Minus the distance to each class's nearest example; −∞ for a class without one.

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
         feature_names_in_: npt.NDArray[Any]
         _lock: threading.RLock
 
-        @classmethod
-        def _get_param_names(cls) -> list[str]: ...
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...
         def set_params(self, **params: Any) -> Self: ...
         def __sklearn_tags__(self) -> Any: ...
@@ -224,19 +222,19 @@ def check_columns(learner: "Learner", X: Any, *, reset: bool) -> None:
         raise ValueError(f"X has other columns. {error}{remedy}") from error
 
 
-def check_list(name: str, among: Any) -> npt.NDArray[Any]:
+def check_list(among: Any) -> npt.NDArray[Any]:
     """Return a list of labels as an array; raise ValueError if it is not a list or is empty."""
     if isinstance(among, (str, bytes)) or not isinstance(among, Iterable):
-        raise ValueError(f"{name} must be a list of labels; got {among!r}")
+        raise ValueError(f"among must be a list of labels; got {among!r}")
     labels = list(among)
     if not labels:
-        raise ValueError(f"{name} must have at least one label; got none")
-    return check_labels(labels, len(labels), name)
+        raise ValueError("among must have at least one label; got none")
+    return check_labels(labels, len(labels), "among")
 
 
 def allowed_positions(learner: "Learner", among: Any) -> Integers:
     """Return the positions of allowed labels, in the order of the classes."""
-    labels, known = check_list("among", among), learner.classes_
+    labels, known = check_list(among), learner.classes_
     if len(labels) > len(known):
         raise ValueError(
             f"among must list some of the {len(known)} classes; got {len(labels)} labels. Name each label once"

@@ -114,9 +114,6 @@ class SupportSet(Space):
                 out[some] = self.kernel.matrix(ready[some], self.points) @ self.coefficients
         return out
 
-    def make_room(self, rows: Rows, t: int) -> None:
-        self.arrays = self.enlarged({"example": 2 * len(self.arrays.squares)})
-
     def add(self, row: Floats, gains: Floats) -> None:
         """Store a prepared row with its gains."""
         if self.size == len(self.arrays.squares):
