@@ -201,10 +201,7 @@ class State(ABC):
         prepared = self.prepare(row)
         if self.scores_in_python:
             self.fill(prepared)
-        try:
-            compiled, state, scratch, settings = self._ready[type(prepared)]
-        except KeyError:
-            compiled, state, scratch, settings = self._make_ready(prepared)
+        compiled, state, scratch, settings = self._ready.get(type(prepared)) or self._make_ready(prepared)
         why, label, explored, propensity = compiled.guess(state, prepared, scratch, seed, round, settings)
         if why != READY:
             self._settle(why, prepared, 0, row)
@@ -215,13 +212,12 @@ class State(ABC):
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from the answer to one guess and return whether anything changed; `truth` as in `Answer`."""
         round, _, propensity, explored, label, row, scores, *_ = guess
-        if self._scored_round != round:
-            # The answer is late: other rounds were played since the guess.
+        is_late = self._scored_round != round  # other rounds were played since the guess
+        if is_late:
             self.score(row, row)
-            compiled, state, _, settings = self._ready[type(row)]
+        compiled, state, scratch, settings = self._ready[type(row)]
+        if is_late:
             scratch = tuple(self.late_scratch(scores))
-        else:
-            compiled, state, scratch, settings = self._ready[type(row)]
         self._scored_round = -1
         return compiled.update(state, row, scratch, (label, explored, correct, truth, propensity), settings)
 

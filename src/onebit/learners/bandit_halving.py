@@ -139,7 +139,7 @@ class _Survivors(State):
         return _Votes(scores, np.zeros(len(self.arrays.alive), dtype=np.int64), propensities)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        return _ALGORITHM
+        return Algorithm(_score, choose_mostly_highest, write_propensities, _update)
 
     def fill(self, row: Rows) -> None:
         features = dense(row)[0]
@@ -212,6 +212,3 @@ def _update(state: _Hypotheses, _X: Floats, _t: int, scratch: _Votes, answer: An
             alive[h] = 1
         state.restarts[0] += 1
     return changed
-
-
-_ALGORITHM = Algorithm(_score, choose_mostly_highest, write_propensities, _update)

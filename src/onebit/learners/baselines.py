@@ -119,7 +119,7 @@ class _Shares(State):
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"counts": ("", "class")}
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        return _ALGORITHM
+        return Algorithm(_score, choose_mostly_highest, write_propensities, _update)
 
     def check_arrays(self, arrays: _Counts) -> None:
         check_finite(arrays.counts)
@@ -150,6 +150,3 @@ def _update(state: _Counts, _X: Floats, _t: int, _scratch: Scratch, answer: Answ
     state.counts[0, answer.label] += 1.0
     state.counts[1, answer.label] += answer.correct
     return True
-
-
-_ALGORITHM = Algorithm(_score, choose_mostly_highest, write_propensities, _update)

@@ -112,7 +112,7 @@ class _Remembered(State):
         return _Scratch(np.empty(0), np.empty(1, dtype=np.int64), np.empty(self.n_classes))
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        return _ALGORITHM
+        return Algorithm(_score, _choose, _probabilities, _update)
 
     def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> _Scratch:
         """Return scratch with the nearest example among those with an allowed label."""
@@ -197,6 +197,3 @@ def _update(state: _Neighbors, X: Floats, t: int, scratch: _Scratch, answer: Ans
     state.labels[s] = answer.label
     state.size[0] = s + 1
     return True
-
-
-_ALGORITHM = Algorithm(_score, _choose, _probabilities, _update)

@@ -40,7 +40,7 @@ from onebit.labels import (
     infer_classes,
     positions,
 )
-from onebit.machine_memory import SHARE, claim_memory
+from onebit.machine_memory import claim_memory
 
 if TYPE_CHECKING:
     from onebit.learners.base import Learner
@@ -155,8 +155,7 @@ def begin(
     learner.n_features_in_, learner._row_shape = n_features, (n_features,)
     check_columns(learner, given, reset=True)
     learner._state, learner._started = learner._new_state(), True
-    if SHARE.get() is not None:
-        claim_memory(learner._state.n_bytes())  # the system has not allocated untouched zeros yet
+    claim_memory(learner._state.n_bytes())  # the system has not allocated untouched zeros yet
     # A setting with parameters of its own, such as a wrapped classifier, may be changed later.
     learner._in_force = {
         name: clone(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
