@@ -167,6 +167,15 @@ def test_what_somebody_is_writing_is_left_alone(tmp_path: Path, monkeypatch: pyt
     assert (theirs.read_bytes(), old.exists()) == (b"half", False)
 
 
+def test_what_another_user_has_left_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    theirs = tmp_path / ".onebit-0123.part"
+    theirs.mkdir()  # cannot be removed, as another user's file in /tmp
+    os.utime(theirs, (0.0, 0.0))
+    replace_file(tmp_path / "page.html", NEW)
+    assert (tmp_path / "page.html").read_bytes() == NEW
+
+
 def test_the_new_file_has_the_usual_rights(tmp_path: Path) -> None:
     (tmp_path / "usual").write_bytes(NEW)
     replace_file(tmp_path / "page.html", NEW)

@@ -35,7 +35,7 @@ def replace_file(path: Path, content: bytes | memoryview, *, mode: int | None = 
             # A rename would put a file in the place of a device or a pipe.
             raise OSError(errno.EINVAL, "is a device or a pipe, not a file")
         for left in path.parent.glob(_UNFINISHED.format("*")):
-            with suppress(FileNotFoundError):  # another may be clearing up, too
+            with suppress(OSError):  # another may be clearing up, too, or it is another user's
                 if time.time() - left.stat().st_mtime > _LEFT_SECONDS:
                     left.unlink()
         with unfinished.open("wb") as file:
