@@ -1,6 +1,7 @@
 import datetime
 import gc
 import math
+import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -47,6 +48,16 @@ def test_bad_rows_are_named(X: object, words: list[str]) -> None:
         check_rows(X)
     for word in words:
         assert word in str(error.value)
+
+
+def test_rows_of_nothing_but_nan_are_named_at_once() -> None:
+    X = np.full((500, 500), np.nan)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"X\[0, 0\] is nan"):
+        check_rows(X)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < X.nbytes, "a list of all of them would take twice as much"
 
 
 def test_a_sum_that_overflows_is_not_an_error() -> None:

@@ -184,7 +184,9 @@ def check_finite(array: Floats, name: str) -> None:
             return
     # The sum may have overflowed although every number is finite: look closer.
     rows = array.reshape(len(array), -1)
-    for row, column in np.argwhere(~np.isfinite(rows))[:1]:
+    is_finite = np.isfinite(rows)
+    if not is_finite.all():
+        row, column = np.unravel_index(is_finite.argmin(), rows.shape)
         what = "NaN" if np.isnan(rows[row, column]) else "an infinity"
         raise ValueError(
             f"{name} must be finite and contains {what}: {name}[{row}, {column}] is {rows[row, column]}. "
