@@ -198,6 +198,12 @@ def test_a_file_that_is_not_python(package: Path, text: bytes, words: str) -> No
     assert code_version(reachable("alone")) != before
 
 
+def test_a_long_sum_hides_no_import(package: Path) -> None:
+    terms = " + ".join(["1"] * 700)  # each nested in the one before
+    write(package.parent, {"alone.py": f"import beside\nTOTAL = {terms}\n", "beside.py": "RATE = 1\n"})
+    assert reachable("alone") == {"alone", "beside"}
+
+
 def test_strange_escapes_are_read_in_silence(package: Path) -> None:
     write(package.parent, {"alone.py": "PATTERN = '\\d'\n"})
     assert reachable("alone") == {"alone"}

@@ -19,7 +19,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import version
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 _Found = TypeVar("_Found")
 _OURS = __name__.partition(".")[0]
@@ -186,7 +186,8 @@ def _parse(name: str, path: Path, _mtime: int, _size: int) -> _Module:
                 tree = ast.parse(source)
             package = name if path.name == "__init__.py" else name.rpartition(".")[0]
             imports = tuple(_imports_of(tree, package, is_lazy=name == _OURS))
-            return _Module(sha256(ast.dump(_WithoutStrings().visit(tree)).encode()).hexdigest(), imports)
+            _drop_strings(tree)
+            return _Module(sha256(ast.dump(tree).encode()).hexdigest(), imports)
         except SyntaxError as error:
             fault = f"line {error.lineno}: {error.msg}"
         except (ValueError, RecursionError) as error:
@@ -214,9 +215,14 @@ def _imports_of(tree: ast.AST, package: str, is_lazy: bool) -> Iterator[_Import]
                 yield _Import(module, "" if alias.name == "*" else alias.name, alias.asname or alias.name)
 
 
-class _WithoutStrings(ast.NodeTransformer):
-    """Drops statements that are only a string: docstrings of modules, classes, functions and attributes."""
+def _drop_strings(tree: ast.AST) -> None:
+    """Drop statements that are only a string: docstrings of modules, classes, functions and attributes."""
+    for node in ast.walk(tree):  # a visitor would need twice the stack that `ast.dump` does
+        for _, held in ast.iter_fields(node):
+            if isinstance(held, list):
+                held[:] = [each for each in held if not _is_string(each)]
 
-    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
-        is_string = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        return None if is_string else node
+
+def _is_string(statement: Any) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
