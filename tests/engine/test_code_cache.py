@@ -172,6 +172,15 @@ def test_another_users_files_are_not_loaded(tmp_path: Path) -> None:
     assert _read_trusted(folder, "key") is None
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="there are no such users")
+def test_a_process_that_becomes_another_user_trusts_that_ones_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(tmp_path / "onebit-here")
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    assert _read_trusted(tmp_path / "onebit-here", "key") is None
+
+
 def test_entries_go_by_age(tmp_path: Path) -> None:
     folder = tmp_path / "onebit-here"
     old, used = kept(folder, "old"), kept(folder, "used")

@@ -36,8 +36,6 @@ from numba.core.compiler import CompileResult
 from numba.core.registry import CPUDispatcher
 from numba.extending import _Intrinsic
 
-_USER = os.geteuid() if hasattr(os, "geteuid") else None  # None on Windows, where folders of a user are that user's
-_FOLDER = f"onebit-{_USER or 0}"
 _SUFFIX = ".nbc"
 _DIGEST_BYTES = sha256().digest_size
 _SECONDS_KEPT = 30 * 86_400.0
@@ -69,7 +67,7 @@ class CodeCache(caching.NullCache):
             first = caching.UserProvidedCacheLocator if config.CACHE_DIR else caching.InTreeCacheLocator
             locators = [first(function, inspect.getfile(function)), *([self._numba.locator] if self.is_kept else [])]
             for locator in locators:
-                content = _read_trusted(Path(locator.get_cache_path()) / _FOLDER, key)
+                content = _read_trusted(Path(locator.get_cache_path()) / _folder(), key)
                 if content is not None:
                     return CompileResult._rebuild(target_context, *pickle.loads(content))
         return None
@@ -78,7 +76,7 @@ class CodeCache(caching.NullCache):
         """Keep a compiled form, whole or not at all."""
         try:
             if self._numba.check_cachable(data):
-                folder = Path(self._numba.locator.get_cache_path()) / _FOLDER
+                folder = Path(self._numba.locator.get_cache_path()) / _folder()
                 _keep(folder, self._key(sig, data.codegen), pickle.dumps(self._numba.reduce(data)))
         except (OSError, RuntimeError) as error:  # a full disk, say, or code of another package in it
             NOT_KEPT[self._dispatcher.py_func.__qualname__] = str(error)
@@ -124,6 +122,15 @@ def _types_in(signature: Any) -> Iterator[str]:
 # Files.
 
 
+def _user() -> int | None:
+    """Return who runs this now; None on Windows, where folders of a user are that user's."""
+    return os.geteuid() if hasattr(os, "geteuid") else None
+
+
+def _folder() -> str:
+    return f"onebit-{_user() or 0}"
+
+
 def _path(folder: Path, key: str) -> Path:
     return folder / f"{sha256(key.encode()).hexdigest()[:32]}{_SUFFIX}"
 
@@ -134,7 +141,8 @@ def _digest(key: str, content: bytes) -> bytes:
 
 def _is_trusted(status: os.stat_result) -> bool:
     """Return whether only this user can have written a file or folder."""
-    return _USER is None or (status.st_uid == _USER and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    user = _user()
+    return user is None or (status.st_uid == user and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 def _read_trusted(folder: Path, key: str) -> bytes | None:
@@ -174,7 +182,8 @@ def _keep(folder: Path, key: str, content: bytes) -> None:
             file.write(_digest(key, content) + content)
         os.replace(unfinished, _path(folder, key))
     except BaseException:
-        os.unlink(unfinished)
+        with suppress(OSError):
+            os.unlink(unfinished)
         raise
 
 
