@@ -159,6 +159,8 @@ def test_bad_calls_are_named() -> None:
         onebit.play("perceptron", problem.X, problem.y)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="engine must be one of"):
         onebit.play(onebit.BanditPerceptron(), problem.X, problem.y, engine="gpu")
+    with pytest.raises(ValueError, match="confidence must be True or False"):
+        onebit.play(onebit.BanditPerceptron(), problem.X, problem.y, confidence=None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="y is missing"):
         onebit.play(onebit.BanditPerceptron(), problem.X)
     with pytest.raises(ValueError, match="not among the 2 classes"):
@@ -364,6 +366,15 @@ def test_several_labels_may_be_right(learner: onebit.Learner) -> None:
     for options in ({"engine": "rounds"}, {"on_progress": lambda *_: None}, {"confidence": True}):
         again = onebit.play(learner, problem.X, several, seed=3, keep_guesses=True, **options)
         assert np.array_equal(np.asarray(again.guesses), guesses)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_several_right_labels_may_come_in_any_kind_of_array() -> None:
+    X, right = onebit.streams.several_right(50, seed=1)
+    expected = onebit.play(onebit.BanditPerceptron(), X, right).mistakes
+    assert onebit.play(onebit.BanditPerceptron(), X, np.asmatrix(right)).mistakes == expected
+    with pytest.raises(ValueError, match="y must have no masked entries"):
+        onebit.play(onebit.BanditPerceptron(), X, np.ma.MaskedArray(right, mask=right))
 
 
 def test_who_is_asked_names_one_of_several_right_labels() -> None:

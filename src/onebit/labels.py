@@ -147,7 +147,7 @@ def check_answers(y: Any, n_rounds: int) -> npt.NDArray[Any]:
         raise ValueError(f"y must have a row for each of the {n_rounds} rounds; got shape {y.shape}")
     if y.shape[1] > _MOST_SEVERAL:
         raise ValueError(f"y may have at most {_MOST_SEVERAL} columns where several labels are right; got {y.shape[1]}")
-    return y
+    return as_array(y, "y")
 
 
 def codes_of_right(right: npt.NDArray[np.bool_]) -> Integers:

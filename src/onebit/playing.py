@@ -187,8 +187,7 @@ def play(
     if engine != "stream":
         check_choice("engine", engine, ("stream", "rounds"))
     game = None
-    if confidence or wrong_at_most is not None or ask_at_most is not None:
-        check_switch("confidence", confidence)
+    if check_switch("confidence", confidence) or wrong_at_most is not None or ask_at_most is not None:
         game = _Confident(wrong_at_most, ask_at_most)
     asks = None if game is None else game.asks
     if isinstance(X, (AdaptiveStream, Iterator)):
