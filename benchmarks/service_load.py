@@ -133,7 +133,7 @@ class VowpalWabbitDesk:
         self._workspace.finish()
 
 
-OPENERS: dict[str, Any] = {"disk": Decider.open, "nothing": open_without_log, "vw": VowpalWabbitDesk}
+OPENERS: dict[str, Any] = {"nothing": open_without_log, "vw": VowpalWabbitDesk}
 
 
 def serve(folder: str, port: int, which: str, learner: str) -> None:
@@ -145,7 +145,9 @@ def serve(folder: str, port: int, which: str, learner: str) -> None:
     from onebit.service.server import set_up_process
 
     set_up_process()
-    app = Service(Path(folder), rate=0.0, opener=OPENERS[which])
+    app = Service(Path(folder), rate=0.0)
+    if which != "disk":
+        app.workers.open = lambda title, settings: OPENERS[which](Path(title), **settings)  # type: ignore[method-assign]
     namespace, _, name = NAME.partition("/")
     app.workers.create(namespace, name, {"classes": CLASSES, "learner": own_learner(learner)})
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False, proxy_headers=False, ws="none")

@@ -213,10 +213,10 @@ def test_strings_that_do_nothing_count_nowhere(package: Path) -> None:
 
 
 def test_what_strangers_take_from_onebit(package: Path) -> None:
-    learners = {"onebit.learners.banditron", "onebit.learners.nearest_neighbor"}
+    learners = {"onebit.learners.perceptrons", "onebit.learners.nearest_neighbor"}
     for text, wanted in [
-        ("from onebit import Banditron\n", {"onebit.learners.banditron"}),
-        ("from onebit.learners import Banditron as Mine\n", {"onebit.learners.banditron"}),
+        ("from onebit import Banditron\n", {"onebit.learners.perceptrons"}),
+        ("from onebit.learners import Banditron as Mine\n", {"onebit.learners.perceptrons"}),
         ("import onebit.kernels as kernels\n", set()),
         ("import onebit.kernels\nMine = onebit.Banditron\n", learners),
         ("import onebit.learners\n", learners),
@@ -227,7 +227,7 @@ def test_what_strangers_take_from_onebit(package: Path) -> None:
 
 def test_a_learner_depends_on_its_own_modules_only() -> None:
     banditron = player_from(Spec("Banditron")).code()
-    assert {"onebit.learners.banditron", "onebit.learners.base", "onebit.playing", "onebit.kernels"} <= banditron
+    assert {"onebit.learners.perceptrons", "onebit.learners.base", "onebit.playing", "onebit.kernels"} <= banditron
     others = {
         "onebit.learners",
         "onebit.learners.nearest_neighbor",

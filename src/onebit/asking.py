@@ -35,48 +35,23 @@ _UNKNOWN_RANK = 0.25  # of a round without a confidence: the share of rounds tha
 
 
 class Decision(NamedTuple):
-    """What was decided in a round; needed when its answer comes.
-
-    Attributes
-    ----------
-    ask : bool
-        Whether a person decides.
-    doubt : float
-        The estimated probability that the guess is wrong; 1 where there is no confidence yet.
-    wanted : bool
-        Whether the doubt was small enough to decide alone. If it asks all the same, it could not have paid a mistake.
-    """
+    """What was decided in a round; needed when its answer comes."""
 
     ask: bool
+    """Whether a person decides."""
     doubt: float
+    """The estimated probability that the guess is wrong; 1 where there is no confidence yet."""
     wanted: bool
+    """Whether the doubt was small enough to decide alone. If it asks all the same, it could not have paid a mistake."""
 
 
 class Asking:
-    """Decide round by round whether to ask, within a limit.
+    """Decide round by round whether to ask, within one of the two limits.
 
-    Parameters
-    ----------
-    wrong_at_most : float
-        α in (0, 1): the share wrong among decisions made alone.
-    ask_at_most : float
-        β in (0, 1): the share of rounds that are asked. Exactly one of the two is given.
+    It counts rounds decided alone and asked (`n_alone`, `n_asked`), decisions made alone whose answer came, and those
+    of them that were wrong (`n_alone_answered`, `n_wrong`), and the largest number of open ones (`most_open`).
+    `balance` is the mistakes that it can pay, `debt` those that it was lent.
 
-    Attributes
-    ----------
-    n_alone, n_asked : int
-        Rounds decided alone, and asked.
-    n_alone_answered, n_wrong : int
-        Decisions made alone whose answer came, and those of them that were wrong.
-    n_open : int
-        Decisions made alone whose answer may still come.
-    most_open : int
-        The largest number of them so far.
-    balance, debt : float
-        Mistakes it can pay; mistakes it was lent.
-
-    Examples
-    --------
     >>> asking = Asking(wrong_at_most=0.05)
     >>> for round in range(1000):
     ...     decision = asking.decide(confidence=0.99)
@@ -106,13 +81,7 @@ class Asking:
         return self.n_alone - self.n_alone_answered - self.n_dropped
 
     def decide(self, confidence: float | None) -> Decision:
-        """Decide a new round, and open it: `propose`, then `open`.
-
-        Parameters
-        ----------
-        confidence : float or None
-            The estimated probability that the guess is right; None if there is no estimate yet.
-        """
+        """Decide a new round, and open it; the confidence is None if there is no estimate yet."""
         decision = self.propose(confidence)
         self.open(decision)
         return decision
@@ -151,15 +120,7 @@ class Asking:
                 self._remember(decision.doubt, False)
 
     def answer(self, decision: Decision, correct: bool) -> None:
-        """Take the answer of a round: at once, late, in any order, but only once.
-
-        Parameters
-        ----------
-        decision : Decision
-            What `decide` returned.
-        correct : bool
-            Whether the guess was right; if a person decided, whether the suggestion was.
-        """
+        """Take the answer of a round, whether the guess or suggestion was right: at once or late, but only once."""
         ask, doubt, wanted = decision
         wrong = not correct
         if not ask:

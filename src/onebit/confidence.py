@@ -66,15 +66,8 @@ class _ConfidenceArrays(NamedTuple):
 class Confidence:
     """Estimates the probability that a guess is right; one for each learner.
 
-    Parameters
-    ----------
-    n_classes : int
-        How many labels there are.
-    n_extra : int
-        How many numbers the learner offers beside its scores; they should be about as large as 1.
+    The `n_extra` numbers that a learner offers beside its scores should be about as large as 1.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> confidence, draw = Confidence(n_classes=2), np.random.default_rng(1)
     >>> for _ in range(3000):
@@ -110,21 +103,8 @@ class Confidence:
     def observe(self, scores: Floats, label: int, extra: Floats | None = None) -> tuple[Floats, float]:
         """Return the evidence about a guess, for `learn`, and the confidence in it; nothing is changed.
 
-        Parameters
-        ----------
-        scores : array of shape (n_classes,)
-            The scores that the guess was made from; −∞ for a label that was not allowed. May be empty.
-        label : int
-            The position of the guessed label.
-        extra : array of shape (n_extra,), optional
-            What the learner offers beside its scores.
-
-        Returns
-        -------
-        evidence : array
-            Finite numbers, as many for every guess.
-        confidence : float
-            In (0, 1); NaN while there is too little feedback.
+        The scores are those that the guess was made from, −∞ for a label that was not allowed, or none; `label` is the
+        position of the guessed one. The evidence is finite, and the confidence NaN while there is too little feedback.
         """
         evidence = np.empty(len(self._room) + _N_BESIDE)
         return evidence, _observe(self._arrays, scores, label, _NONE if extra is None else extra, self._room, evidence)

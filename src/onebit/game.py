@@ -17,7 +17,6 @@ or its JSON) can still be checked. The digests of 256 rounds form a page, which 
 
 import copy
 import math
-import operator
 import os
 import re
 import secrets
@@ -30,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from onebit.inputs import Floats, Rows, SparseRows, check_rows
+from onebit.inputs import Floats, Rows, SparseRows, check_integer, check_rows, check_whole_numbers
 from onebit.machine_memory import check_memory
 from onebit.typed_json import Trusted, describe, parse, restore, write
 
@@ -141,11 +140,9 @@ class Guess(NamedTuple):
             if type(row) is list:
                 rows: Rows = _floats(row)[None]
             else:
-                columns, n_columns = row["columns"], row["n_columns"]
-                if type(columns) is not list or not all(type(column) is int for column in [*columns, n_columns]):
-                    raise ValueError(f"{columns!r:.80} is no list of columns")
-                starts = np.array([0, len(columns)])
-                rows = SparseRows(_floats(row["values"]), np.array(columns, dtype=np.int64), starts, n_columns)
+                columns = check_whole_numbers("columns", row["columns"])
+                n_columns = check_integer("n_columns", row["n_columns"], low=1)
+                rows = SparseRows(_floats(row["values"]), columns, np.array([0, len(columns)]), n_columns)
             scores = _floats(restore(fields.pop("scores"), allowed))  # a label that was not allowed has −∞
             fields |= {"row": rows, "scores": scores, "evidence": _floats(fields.pop("evidence"))}
             return cls(round=round, label=label, labels=(), token=token, **fields)
@@ -188,6 +185,8 @@ class Answer(NamedTuple):
     correct: bool
     truth: int
     """The right label in the full-information game, −1 in the bandit game."""
+    propensity: float
+    """The probability with which the label was drawn; in a stream what `choose` wrote to ``scratch.propensities``."""
 
 
 _tokens: list[bytes] = []
@@ -230,11 +229,7 @@ class Tickets:
         head, rest = (round, label, propensity, explored, index), (labels, token)
         # Half the time of Guess(…), which calls it.
         self._kept[round] = tuple.__new__(Guess, (*head, row, scores, version, confidence, evidence, *rest))
-        if type(row) is SparseRows:
-            own: Any = SparseRows(row.values.copy(), row.columns.copy(), row.starts.copy(), row.n_columns)
-        else:
-            own = row.copy()
-        copies = own, scores.copy(), version, confidence, evidence.copy()
+        copies = row.copy(), scores.copy(), version, confidence, evidence.copy()
         self._latest = guess = tuple.__new__(Guess, (*head, *copies, *rest))
         return guess
 
@@ -264,11 +259,11 @@ class Tickets:
         edited = ValueError(f"guess of round {guess.round!r} was edited; tell the ticket as guess(x) returned it")
         try:
             # Copy first, then check: other threads may write to the caller's arrays in between.
-            given = _own_form(guess)
-            content = _content_of(given)
+            content = _content_of(guess)
+            given = _guess_of(content, learner._labels)
         except (TypeError, ValueError, AttributeError, OverflowError, struct.error):
             raise edited from None
-        own, labels = self._kept.get(given.round), learner._labels
+        own = self._kept.get(given.round)
         if own is not None:
             is_open, is_unchanged = own.token == given.token, _content_of(own) == content
         else:
@@ -276,12 +271,9 @@ class Tickets:
             is_open, is_unchanged = digest != 0, digest == _digest(content)
         if not is_open:
             raise _not_open_error(f"of round {given.round}")
-        if not is_unchanged or not 0 <= given.index < len(labels):  # a file may hold the digest of what was made up
+        if not is_unchanged or type(guess.label) is not type(given.label) or guess.label != given.label:
             raise edited
-        label = labels[given.index]
-        if type(given.label) is not type(label) or given.label != label:
-            raise edited
-        if own is None:
+        if own is None:  # a file may hold the digest of what was made up
             _check_fit(given, learner)
         return own or given
 
@@ -369,37 +361,11 @@ def _check_fit(guess: Guess, learner: Any) -> None:
     else:
         fits = checked.shape[0] == 1 and state.takes(checked, learner.n_features_in_)
         if isinstance(row, SparseRows):  # its columns rise, and nothing is left over
-            columns, starts = np.array_equal(checked.columns, row.columns), np.array_equal(checked.starts, row.starts)
-            fits = fits and columns and starts and len(checked.values) == len(row.values)
+            fits = fits and all(map(np.array_equal, checked[:3], row[:3]))
     n_evidence = 0 if learner._confidence is None else learner._confidence.n_evidence
-    fits = fits and len(evidence) in (0, n_evidence) and bool(np.isfinite(evidence).all())
-    if not (fits and state.takes_scores(guess.scores, guess.index)):
+    fits = fits and guess.index < len(learner._labels) and len(evidence) in (0, n_evidence)
+    if not (fits and np.isfinite(evidence).all() and state.takes_scores(guess.scores, guess.index)):
         raise ValueError(f"guess of round {guess.round} has a row or scores that no guess is made from")
-
-
-def _own_form(guess: Guess) -> Guess:
-    """Return a ticket with its own arrays, of the types that compiled code takes; raises if it cannot be one."""
-    confidence, token, row = guess.confidence, guess.token, guess.row
-    if confidence is not None and not (type(confidence) is float and 0.0 <= confidence <= 1.0):
-        raise TypeError("confidence is a probability or None")
-    if type(guess.explored) is not bool or type(token) is not bytes or len(token) != _TOKEN:
-        raise TypeError(f"explored is True or False, a token {_TOKEN} bytes")
-    if type(row) is SparseRows:
-        columns, starts = _copied(row.columns, np.int64), _copied(row.starts, np.int64)
-        row = SparseRows(_copied(row.values), columns, starts, operator.index(row.n_columns))
-        if columns.shape != row.values.shape or starts.shape != (2,):
-            raise ValueError("no sparse row")
-    else:
-        row = _copied(row)
-    round, index = operator.index(guess.round), operator.index(guess.index)
-    scores, evidence = _copied(guess.scores), _copied(guess.evidence)
-    return guess._replace(round=round, index=index, row=row, scores=scores, evidence=evidence)
-
-
-def _copied(array: Any, dtype: Any = np.float64) -> npt.NDArray[Any]:
-    if type(array) is not np.ndarray or array.dtype != dtype:
-        raise TypeError(f"no array of {dtype}")
-    return np.array(array, order="C")
 
 
 def _content_of(guess: Guess) -> bytes:
@@ -429,10 +395,8 @@ def _guess_of(content: bytes, labels: tuple[Any, ...]) -> Guess:
     else:
         row = of_row[0].reshape(size, width)
     version, propensity, confidence, token = rest
-    known = None if math.isnan(confidence) else confidence
-    return Guess(
-        round, labels[index], propensity, bool(explored), index, row, scores, version, known, evidence, labels, token
-    )
+    label, known = labels[index] if index < len(labels) else None, None if math.isnan(confidence) else confidence
+    return Guess(round, label, propensity, bool(explored), index, row, scores, version, known, evidence, labels, token)
 
 
 def _digest(content: bytes) -> int:

@@ -22,7 +22,6 @@ MAX_SEED = 2**63 - 1  # compiled code reads seeds as signed 64-bit integers
 ENTRIES_AT_ONCE = 1 << 22
 """Numbers of an array made on the way: 32 MB, long enough for fast products, small enough for any machine."""
 _REAL_KINDS = "fiub"  # floats, signed and unsigned integers, booleans
-_BLOCK = 1 << 20  # rows looked at together
 _REAL = (Real, Decimal, np.bool_)
 
 
@@ -186,16 +185,12 @@ def check_finite(array: Floats, name: str) -> None:
             return
     # The sum may have overflowed although every number is finite: look closer.
     rows = array.reshape(len(array), -1)
-    for start in range(0, len(rows), _BLOCK):
-        bad = ~np.isfinite(rows[start : start + _BLOCK])
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            row += start
-            what = "NaN" if np.isnan(rows[row, column]) else "an infinity"
-            raise ValueError(
-                f"{name} must be finite and contains {what}: {name}[{row}, {column}] is {rows[row, column]}. "
-                "Remove or fill such rows"
-            )
+    for row, column in np.argwhere(~np.isfinite(rows))[:1]:
+        what = "NaN" if np.isnan(rows[row, column]) else "an infinity"
+        raise ValueError(
+            f"{name} must be finite and contains {what}: {name}[{row}, {column}] is {rows[row, column]}. "
+            "Remove or fill such rows"
+        )
 
 
 def check_sparse_row(features: Any, name: str) -> SparseRows:

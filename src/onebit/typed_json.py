@@ -29,12 +29,7 @@ _MOST_NESTED = 40
 class Trusted:
     """What a file or text from outside may name: classes and functions, by import path.
 
-    Parameters
-    ----------
-    things : iterable
-        Classes, functions, or import paths such as ``"mypackage.mine:Colour"``, which are imported when they are met.
-    ours : mapping
-        What needs no trust, by import path.
+    `things` are classes, functions, or import paths, which are imported when they are met; `ours` need no trust.
     """
 
     def __init__(self, things: Iterable[Any] = (), ours: Mapping[str, Any] | None = None) -> None:
@@ -67,17 +62,7 @@ class Trusted:
 
 
 def describe(value: Any, arrays: _Arrays | None = None, depth: int = 0) -> Any:
-    """Return a value as JSON can write it.
-
-    Parameters
-    ----------
-    value : object
-        Anything that can be found again by import path, and holds nothing else.
-    arrays : list, optional
-        Where arrays are put; without it they are refused.
-    depth : int
-        How deep in another value it lies.
-    """
+    """Return a value, `depth` deep in another, as JSON can write it; arrays are put into `arrays`, or refused."""
     if type(value) in _PLAIN:
         return value
     if type(value) is float:
@@ -108,10 +93,10 @@ def describe(value: Any, arrays: _Arrays | None = None, depth: int = 0) -> Any:
         return {"objects": [list(value.shape), each(value.ravel().tolist())]}
     if isinstance(value, (type, FunctionType, BuiltinFunctionType)):
         return {"import": import_path_of(value)}
-    return _describe_stranger(value, each)
+    return _describe_object(value, each)
 
 
-def _describe_stranger(value: Any, each: Callable[[Iterable[Any]], list[Any]]) -> Any:
+def _describe_object(value: Any, each: Callable[[Iterable[Any]], list[Any]]) -> Any:
     cls = type(value)
     if isinstance(value, enum.Enum) and value.name in cls.__members__:  # flags that were joined are no member
         return {"member": [import_path_of(cls), value.name]}
@@ -171,7 +156,7 @@ def _restore(described: Any, trusted: Trusted, arrays: _Arrays, depth: int) -> A
         return arrays[held]
     if kind == "objects":
         return np.fromiter(each(held[1]), dtype=object).reshape(held[0])
-    return _restore_stranger(kind, held, trusted, each)
+    return _restore_object(kind, held, trusted, each)
 
 
 def _restore_scalar(name: str, content: str) -> Any:
@@ -182,7 +167,7 @@ def _restore_scalar(name: str, content: str) -> Any:
     return scalar
 
 
-def _restore_stranger(kind: str, held: Any, trusted: Trusted, each: Callable[[Any], list[Any]]) -> Any:
+def _restore_object(kind: str, held: Any, trusted: Trusted, each: Callable[[Any], list[Any]]) -> Any:
     if kind == "import":
         return trusted.find(held)
     path, made_of, *state = held

@@ -88,7 +88,7 @@ class Boastful(onebit.BanditPerceptron):
 
 
 @pytest.mark.parametrize(
-    "check", [protocol.check_promises_that_hold_always, protocol.check_promises_that_hold_on_average]
+    "check", [protocol._check_promises_that_hold_always, protocol._check_promises_that_hold_on_average]
 )
 def test_a_promise_can_be_broken(check: Callable[[Any], None]) -> None:
     check(onebit.BanditPerceptron())
@@ -105,13 +105,13 @@ def test_a_promise_can_be_broken_by_late_answers() -> None:
             memory.late_scratch = lambda scores: memory.scratch._replace(scores=scores, current=scores)  # type: ignore[method-assign]
             return memory
 
-    protocol.check_promises_that_hold_late(onebit.MulticlassPerceptron())
+    protocol._check_promises_that_hold_late(onebit.MulticlassPerceptron())
     with pytest.raises(AssertionError, match="promised"):
-        protocol.check_promises_that_hold_late(Hasty())
+        protocol._check_promises_that_hold_late(Hasty())
 
 
 def test_what_is_not_promised_is_said_not_passed() -> None:
-    for check in (protocol.check_promises_that_hold_always, protocol.check_promises_that_hold_on_average):
+    for check in (protocol._check_promises_that_hold_always, protocol._check_promises_that_hold_on_average):
         with pytest.raises(SkipTest, match="promises nothing"):
             check(onebit.UniformGuess())
 

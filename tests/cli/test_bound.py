@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from in_process import onebit as run
 from onebit.bounds import BOUNDS
 from onebit.cli import app
-from onebit.cli.bound import OPTIONS
+from onebit.cli.bound import _OPTIONS
 
 
 def test_bounds_by_number() -> None:
@@ -29,7 +29,7 @@ VALUES |= {"directions": 9, "exploration": 0.5, "n_kernels": 5, "softness": 0.00
 def test_every_bound_can_be_asked_for(theorem: str) -> None:
     entry = BOUNDS[theorem]
     numbers = {name: VALUES[name] for name in entry.parameters}
-    options = [part for name, value in numbers.items() for part in (OPTIONS[name], str(value))]
+    options = [part for name, value in numbers.items() for part in (_OPTIONS[name], str(value))]
     answer = CliRunner().invoke(app, ["bound", theorem, *options, "--json"])
     assert answer.exit_code == 0, answer.exception
     found = json.loads(answer.stdout)

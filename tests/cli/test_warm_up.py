@@ -73,7 +73,7 @@ def test_what_it_compiled_is_there_for_other_processes(tmp_path: Path) -> None:
 
 
 def test_it_says_what_it_did(monkeypatch: pytest.MonkeyPatch, notice: CompileNotice) -> None:
-    monkeypatch.setattr(warm_up, "_play", lambda *_arguments: None)
+    monkeypatch.setattr(warm_up, "play", lambda *_arguments, **_named: None)
     monkeypatch.setattr(warm_up, "_decide", lambda *_arguments: setattr(notice, "n_compiled", 7))
     run = onebit("warm-up", "Majority")
     assert run.returncode == 0, run.stderr
@@ -124,10 +124,10 @@ def test_a_folder_that_was_named_and_cannot_be_written(tmp_path: Path, monkeypat
 
 
 def test_what_could_not_be_kept_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def play(*_arguments: Any) -> None:
+    def play(*_arguments: Any, **_named: Any) -> None:
         NOT_KEPT["loop"] = "No space left on device"
 
-    monkeypatch.setattr(warm_up, "_play", play)
+    monkeypatch.setattr(warm_up, "play", play)
     run = onebit("warm-up", "Majority")
     assert run.returncode == 1
     assert "could not be kept (No space left on device): let the variable NUMBA_CACHE_DIR" in run.stderr

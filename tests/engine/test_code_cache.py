@@ -32,16 +32,14 @@ from onebit.engine.code_cache import (
 )
 from onebit.engine.jit import jit_inline, jit_no_refcount
 from onebit.engine.loop import Algorithm, compile_algorithm
-from onebit.learners.bandit_perceptron import HIGHEST
 from onebit.learners.bandit_svm import bank, rounds, separators
-from onebit.learners.banditron import RULE
+from onebit.learners.perceptrons import _BANDITRON, _HIGHEST
 from onebit.spaces.linear import score_dense as score
 from onebit.spaces.linear import step_dense as step
 from onebit.spaces.rule import rule_algorithm
 
 GAME = """
 import onebit
-from onebit.learners.banditron import RULE
 learner = onebit.Banditron(classes=3, seed=1)
 said = []
 for t in range(20):
@@ -287,16 +285,16 @@ def test_what_a_function_is_made_of() -> None:
     def strange(scores: object, draw: object, settings: object) -> tuple[int, bool]:
         return 0, False
 
-    ours = rule_algorithm(RULE, score, step)
-    theirs = rule_algorithm(RULE._replace(guess=strange), score, step)
+    ours = rule_algorithm(_BANDITRON, score, step)
+    theirs = rule_algorithm(_BANDITRON._replace(guess=strange), score, step)
     assert isinstance(ours, Algorithm)
     assert isinstance(getattr(compile_algorithm(ours).guess, "_cache", None), CodeCache)
     assert is_ours(compile_algorithm(ours).guess)
     assert not is_ours(compile_algorithm(theirs).guess), "a stranger's code would be kept"
     assert identity(compile_algorithm(ours).guess) != identity(
-        compile_algorithm(rule_algorithm(HIGHEST, score, step)).guess
+        compile_algorithm(rule_algorithm(_HIGHEST, score, step)).guess
     )
-    assert identity(ours.choose) != identity(rule_algorithm(HIGHEST, score, step).choose)
+    assert identity(ours.choose) != identity(rule_algorithm(_HIGHEST, score, step).choose)
     assert identity(object()) is None
 
 

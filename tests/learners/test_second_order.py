@@ -10,7 +10,7 @@ import pytest
 import onebit
 from onebit.checks.problems import Problem, noisy_problem
 from onebit.learners import second_order
-from onebit.learners.second_order import _RENEW_EVERY, LAMBDA, SHIFT
+from onebit.learners.second_order import _LAMBDA, _RENEW_EVERY, _SHIFT
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,12 @@ def test_a_chance_whose_square_is_nothing_is_refused_even_for_a_row_of_zeros() -
 def check_inverse(learner: Any, tolerance: float) -> None:
     now, floor = learner._state.arrays, learner._state.settings.floor
     n = len(now.weights)
-    A = now.matrix + now.tallies[SHIFT] * np.eye(n)
+    A = now.matrix + now.tallies[_SHIFT] * np.eye(n)
     assert np.array_equal(now.inverse, now.inverse.T)
     assert np.linalg.eigvalsh(now.matrix)[0] >= 0.999 * floor
     assert np.linalg.eigvalsh(now.inverse)[0] > 0.0, "the inverse is not positive definite"
     assert np.abs(now.inverse @ A - np.eye(n)).max() <= tolerance
-    weights = np.linalg.solve(now.matrix + now.tallies[LAMBDA] * np.eye(n), now.target)
+    weights = np.linalg.solve(now.matrix + now.tallies[_LAMBDA] * np.eye(n), now.target)
     np.testing.assert_allclose(now.weights, weights, rtol=tolerance, atol=tolerance)
     assert np.linalg.norm(now.weights) <= learner._state.settings.radius * (1 + 1e-10)
 

@@ -36,9 +36,11 @@ QUICK = (
 )
 
 
-@pytest.mark.parametrize("check", [each for each in LEARNER_CHECKS + FOUNDATION_CHECKS if each.__name__ in QUICK])
+@pytest.mark.parametrize(
+    "check", [each for each in LEARNER_CHECKS + FOUNDATION_CHECKS if each.__name__.endswith(QUICK)]
+)
 def test_it_keeps_the_contract_where_that_is_quick(check: Callable[[Any], None]) -> None:
-    check(onebit.Wrapped(GaussianNB() if check.__name__ == "check_probabilities_are_pure" else None))
+    check(onebit.Wrapped(GaussianNB() if check.__name__.endswith("probabilities_are_pure") else None))
 
 
 @pytest.mark.slow

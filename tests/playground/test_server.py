@@ -13,8 +13,8 @@ from onebit.cli.playground import _listen
 from onebit.decider.client import LARGEST_BODY
 from onebit.extras import _EXTRAS
 from onebit.playground import server
-from onebit.playground.server import Playground, Sessions
-from onebit.service.gate import PAGE_PARTS, Problem
+from onebit.playground.server import Playground, _Sessions
+from onebit.service.gate import _PAGE_PARTS, Problem
 
 
 class Reply(NamedTuple):
@@ -106,7 +106,7 @@ def test_the_page_and_all_that_it_names_are_there_and_nothing_else(app: Playgrou
 
 
 def test_no_page_asks_for_anything_from_elsewhere() -> None:
-    for path in (*server.PAGE.iterdir(), *PAGE_PARTS.iterdir()):
+    for path in (*server._PAGE.iterdir(), *_PAGE_PARTS.iterdir()):
         if path.suffix in (".html", ".css", ".js"):
             text = path.read_text(encoding="utf-8")
             assert "//" not in text.replace("// ", "").replace("http://www.w3.org/2000/svg", ""), path.name
@@ -182,7 +182,7 @@ def test_a_bug_is_not_told_to_the_page(monkeypatch: pytest.MonkeyPatch, caplog: 
     def broken(self: object, name: str) -> None:
         raise KeyError("secret")
 
-    monkeypatch.setattr(Sessions, "get", broken)
+    monkeypatch.setattr(_Sessions, "get", broken)
     reply = ask(Playground(), "GET", "/api/sessions/any")
     assert reply.status == 500
     assert b"secret" not in reply.body
@@ -208,9 +208,12 @@ def test_what_is_missing_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch
     assert onebit("playground", "--port", "99999").returncode == 1
 
 
-def test_sessions_are_bounded_in_number_and_age_and_unguessable() -> None:
+def test_sessions_are_bounded_in_number_and_age_and_unguessable(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    sessions = Sessions(most=3, idle_seconds=10.0, clock=lambda: now[0])
+    monkeypatch.setattr(server, "_MOST_SESSIONS", 3)
+    monkeypatch.setattr(server, "_IDLE_SECONDS", 10.0)
+    monkeypatch.setattr("onebit.playground.server.time.monotonic", lambda: now[0])
+    sessions = _Sessions()
     ids = [sessions.add(number) for number in range(3)]
     assert sessions.get(ids[0]) == 0
     fourth = sessions.add(3)  # the second was left alone longest

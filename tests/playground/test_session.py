@@ -7,18 +7,29 @@ import numpy as np
 import pytest
 
 import onebit
-from onebit.playground.catalogue import CATALOGUE, measure, new_learner
+from onebit.kernels import Gaussian
 from onebit.playground.scenes import (
     _MOST_POINTS,
     DRAWN_LABELS,
     MOST_ROUNDS,
-    Point,
     make_scene,
     scene_from_table,
 )
-from onebit.playground.server import Sessions
-from onebit.playground.session import _FINISHED, _MOST_ANSWERS, READY, Oracle, Session
+from onebit.playground.server import _Sessions
+from onebit.playground.session import (
+    _FINISHED,
+    _LOOKS,
+    _MOST_ANSWERS,
+    _READY,
+    CATALOGUE,
+    Oracle,
+    Session,
+    _new_learner,
+    _Point,
+    _promised,
+)
 from onebit.service.gate import Problem
+from onebit.theory import margin
 
 LIGHT = ["perceptron", "chance"]
 
@@ -35,7 +46,7 @@ def test_a_session_plays_the_game_that_play_does() -> None:
     X, y = make_scene("wedges", 3).take(0, 108)
     frame = session.frame()
     for key, shown in zip(LIGHT, frame["learners"], strict=True):
-        trace = onebit.play(new_learner(key, [0, 1, 2], seed=3), X, y, keep_guesses=True)
+        trace = onebit.play(_new_learner(key, [0, 1, 2], seed=3), X, y, keep_guesses=True)
         assert shown["mistakes"] == trace.mistakes
         assert trace.guesses is not None
         assert shown["lately"] == int((trace.guesses != y)[-100:].sum())
@@ -46,7 +57,7 @@ def test_a_session_plays_the_game_that_play_does() -> None:
 
 def test_a_frame_is_json_and_stays_small_and_ends() -> None:
     session = wedges_session()
-    while session.frame()["state"] == READY:
+    while session.frame()["state"] == _READY:
         session.advance(500)
     frame = session.frame()
     assert frame["state"] == _FINISHED
@@ -62,7 +73,7 @@ def test_regions_are_what_the_learner_scores() -> None:
     session.advance(60)
     regions = session.regions(0, 12)
     X, y = make_scene("wedges", 3).take(0, session.frame()["round"])
-    learner = new_learner("perceptron", [0, 1, 2], seed=3)
+    learner = _new_learner("perceptron", [0, 1, 2], seed=3)
     onebit.play(learner, X, y)
     wanted = np.argmax(learner.score_classes(make_scene("wedges", 3).picture.grid(12)), axis=1)
     assert np.argmax(regions["scores"], axis=0).tolist() == wanted.tolist()
@@ -80,19 +91,19 @@ def test_opinions_are_chances_where_there_is_no_bank() -> None:
 def test_drawn_points_are_played_and_kept_within_bounds() -> None:
     session = Session(make_scene("drawn", 0), LIGHT, seed=0)
     assert session.advance(5) == 0
-    session.add_points([Point(-0.5, 0.5, "blue"), Point(0.5, -0.5, "green")])
+    session.add_points([_Point(-0.5, 0.5, "blue"), _Point(0.5, -0.5, "green")])
     assert session.advance(2) == 2
     frame = session.frame()
     assert [each["truth"] for each in frame["rounds"]] == [0, 2]  # new points come first, in their order
     assert frame["stream"]["points"] == [[-0.5, 0.5, 0], [0.5, -0.5, 2]]
-    for bad in (Point(2.0, 0.0, "blue"), Point(0.0, 0.0, "<b>"), Point(float("nan"), 0.0, "blue")):
+    for bad in (_Point(2.0, 0.0, "blue"), _Point(0.0, 0.0, "<b>"), _Point(float("nan"), 0.0, "blue")):
         with pytest.raises(ValueError, match=r"x must|label must"):
-            session.add_points([Point(0.0, 0.0, "blue"), bad])
+            session.add_points([_Point(0.0, 0.0, "blue"), bad])
     assert len(session.frame()["stream"]["points"]) == 2  # all or none
     with pytest.raises(ValueError, match="at most"):
-        session.add_points([Point(0.0, 0.0, DRAWN_LABELS[0])] * (_MOST_POINTS - 1))
+        session.add_points([_Point(0.0, 0.0, DRAWN_LABELS[0])] * (_MOST_POINTS - 1))
     with pytest.raises(ValueError, match="drawn"):
-        wedges_session().add_points([Point(0.0, 0.0, "blue")])
+        wedges_session().add_points([_Point(0.0, 0.0, "blue")])
 
 
 def test_a_learner_that_would_take_gigabytes_is_refused() -> None:
@@ -110,12 +121,12 @@ def test_a_session_whose_margins_cannot_be_measured_is_played(
     def broken(*_args: object, **_named: object) -> None:
         raise ArithmeticError("secret")
 
-    monkeypatch.setattr("onebit.playground.session.measure", broken)
+    monkeypatch.setattr("onebit.playground.session.margin", broken)
     session = wedges_session()
     session.prepare().join()
     assert session.advance(1) == 1
     assert session.frame()["learners"][0]["promise"]["says"] == "not measured: something went wrong"
-    monkeypatch.setattr("onebit.playground.session.new_learner", broken)
+    monkeypatch.setattr("onebit.playground.session._new_learner", broken)
     session.prepare().join()
     frame = session.frame()
     assert (frame["state"], "secret" in json.dumps(frame)) == ("failed", False)
@@ -124,28 +135,31 @@ def test_a_session_whose_margins_cannot_be_measured_is_played(
 
 def test_points_that_join_while_others_are_measured_count(monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(make_scene("drawn", 0), ["perceptron"], seed=0)
-    session.add_points([Point(-0.5, 0.5, "blue"), Point(0.5, 0.5, "green")])
+    session.add_points([_Point(-0.5, 0.5, "blue"), _Point(0.5, 0.5, "green")])
     seen: list[int] = []
 
     def joined(X: np.ndarray, *args: object, **named: object) -> None:
         seen.append(len(X))
         if len(seen) == 1:
-            session.add_points([Point(0.5, -0.5, "green")])
+            session.add_points([_Point(0.5, -0.5, "green")])
+        raise TimeoutError
 
-    monkeypatch.setattr("onebit.playground.session.measure", joined)
+    monkeypatch.setattr("onebit.playground.session.margin", joined)
     session.prepare().join()
     assert seen == [2, 3]
 
 
-def test_nobody_measures_for_a_session_that_is_over() -> None:
+def test_nobody_measures_for_a_session_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.playground.server._MOST_SESSIONS", 1)
     session = wedges_session()
-    sessions = Sessions(most=1, idle_seconds=60.0, let_go=Session.end)
+    sessions = _Sessions()
     sessions.add(session)
     sessions.add(wedges_session())
     session.prepare().join()
     assert session.frame()["learners"][0]["promise"] is None
-    X, y = onebit.streams.paper_strong(400, seed=1)
-    assert measure(X, y, 3, is_wanted=lambda: False) is None
+    session.end()
+    with pytest.raises(TimeoutError):
+        session._promises_on(*onebit.streams.paper_strong(400, seed=1))
 
 
 def test_what_is_asked_is_checked_and_changes_nothing() -> None:
@@ -180,11 +194,45 @@ def test_nobody_plays_while_code_is_compiled() -> None:
     session = wedges_session()
     session.prepare().join()
     frame = session.frame()
-    assert frame["state"] == READY
+    assert frame["state"] == _READY
     assert frame["learners"][0]["promise"]["says"].startswith("nothing")
     session._state = "warming up"
     with pytest.raises(Problem, match="once"):
         session.advance(1)
+
+
+# The learners, and what the theorems promise of them.
+
+
+def test_promises_are_those_of_the_theorems() -> None:
+    X, y = onebit.streams.paper_strong(400, seed=1)
+    strong = margin(X, y, classes=3)
+    perceptron = onebit.BanditPerceptron()
+    promise = _promised(perceptron, strong)
+    (claim,) = [each for each in strong.promises if each.theorem == "2"]
+    assert promise["mistakes"] == claim.value
+    assert "Theorem 2" in promise["says"]
+    weak = margin(*onebit.streams.wedges(), classes=3)
+    assert _promised(perceptron, weak)["says"] == "nothing: these rows are not strongly separable"
+    assert "Theorem 10" in _promised(onebit.MulticlassPerceptron(), weak)["says"]
+    assert _promised(onebit.UniformGuess(), strong)["says"] == "no theorem speaks of it"
+    assert _promised(onebit.BanditPerceptron(Gaussian()), strong)["says"] == "no theorem speaks of it"
+    assert "Corollary 6" in _promised(CATALOGUE["rational"].learner, weak)["says"]
+    found = margin(np.eye(3), np.arange(3), classes=3)
+    assert _promised(perceptron, found)["says"] == "at most 18 on average (Theorem 2)"
+
+
+def test_everyone_in_the_catalogue_has_a_look_of_their_own() -> None:
+    assert len({(look.color, look.dashes[1]) for look in _LOOKS.values()}) == len(CATALOGUE)
+    for key in CATALOGUE:
+        _new_learner(key, ["a", "b"], seed=0).begin(3, ["a", "b"])
+
+
+def test_margins_that_take_too_long_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onebit.playground.session._PATIENCE", -1.0)
+    session = wedges_session()
+    session.prepare().join()
+    assert session.frame()["learners"][0]["promise"]["says"] == "not measured: it would take too long"
 
 
 # A person as oracle.

@@ -303,7 +303,7 @@ def test_a_bug_is_not_told(shared: Served, monkeypatch: pytest.MonkeyPatch) -> N
     def broken(_desk: Decider) -> Any:
         raise KeyError("a secret of the house")
 
-    monkeypatch.setattr("onebit.decider.calls.status", broken)
+    monkeypatch.setattr("onebit.decider.decider.Decider.status", broken)
     reply = shared.ask("GET", f"{DESK}/status")
     assert is_problem(reply, 500, "went wrong inside")
     assert b"secret" not in reply.body

@@ -20,9 +20,8 @@ import onebit
 from onebit.decider.decider import Decider
 from onebit.decider.queries import kernel_weights
 from onebit.decider.state import State
-from onebit.service.app import PAGE
-from onebit.service.gate import PAGE_PARTS
-from onebit.service.pages import _shown_record
+from onebit.service.app import _PAGE, _shown_record
+from onebit.service.gate import _PAGE_PARTS
 from onebit.service.tokens import add_token
 from served import Served
 
@@ -135,7 +134,7 @@ def test_the_desk_of_a_decider(served: Served) -> None:
 
 
 def test_numbers_are_no_older_than_a_moment(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.pages._FRESH_SECONDS", -1.0)
+    monkeypatch.setattr("onebit.service.app._FRESH_SECONDS", -1.0)
     for n in range(1, 4):
         (ticket, *_) = [served.ask("POST", f"{DESK}/guess", {"record": {"x": float(n)}}).json]
         served.ask("POST", f"{DESK}/tell", {"id": ticket["id"], "correct": n > 1})
@@ -177,7 +176,7 @@ def test_a_ticket_and_its_life(served: Served) -> None:
 
 
 def test_a_busy_decider_keeps_the_list_waiting_half_a_second(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.pages._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("onebit.service.app._PATIENCE_SECONDS", 0.05)
     served.ask("PUT", "/v1/shop/busy", LIGHT)
     busy, is_free = served.service.workers.get("shop", "busy").open_decider(), threading.Event()
     is_held = threading.Event()
@@ -284,7 +283,7 @@ def test_all_files_of_the_page_are_there_and_nothing_else(served: Served, where:
             assert found.headers["content-type"] == "text/javascript; charset=utf-8"
             texts = re.findall(r'from "(\S+)"', found.body.decode()) if "vendor" not in path else []
             named += [urljoin(address, text) for text in texts]
-    assert {path.name for path in PAGE.iterdir()} - {"index.html"} == {
+    assert {path.name for path in _PAGE.iterdir()} - {"index.html"} == {
         path.removeprefix("/page/") for path in seen if path.startswith("/page/")
     }
     for path in ("/page/../app.py", "/page/%2e%2e/app.py", "/page//etc/passwd", "/parts/", "/page/none.js"):
@@ -292,7 +291,7 @@ def test_all_files_of_the_page_are_there_and_nothing_else(served: Served, where:
 
 
 def test_no_script_knows_where_the_service_is(served: Served) -> None:
-    for file in PAGE.glob("*.js"):
+    for file in _PAGE.glob("*.js"):
         assert not re.search(r"""(href: |request\(\w+, |fetch\(|from )["'`]/""", file.read_text(encoding="utf-8")), (
             file.name
         )
@@ -309,10 +308,10 @@ def test_nothing_runs_that_stands_in_the_page_and_nothing_comes_from_elsewhere(s
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
         assert "unsafe" not in policy
     assert "script-src" not in served.ask("GET", f"{DESK}/status").headers["content-security-policy"]
-    for file in (*PAGE.iterdir(), *PAGE_PARTS.glob("*.*")):
+    for file in (*_PAGE.iterdir(), *_PAGE_PARTS.glob("*.*")):
         text = file.read_text(encoding="utf-8")
         assert "innerHTML" not in text, file.name
         assert "cookie" not in text.replace("never as a cookie", ""), file.name
         assert "//" not in text.replace("// ", "").replace("http://www.w3.org/2000/svg", ""), file.name
-    html = (PAGE / "index.html").read_text(encoding="utf-8")
+    html = (_PAGE / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"<script(?![^>]*src=)|<style|\sstyle=|\son\w+=", html)

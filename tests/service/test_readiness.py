@@ -149,11 +149,12 @@ def test_a_service_that_opens_deciders_stops_at_once(tmp_path: Path, caplog: pyt
         assert served.ask("PUT", DESK, LIGHT).status == 201
     may_open = threading.Event()
 
-    def open_late(*where: Any, **told: Any) -> Decider:
-        may_open.wait(20)
-        return Decider.open(*where, **told)
+    class Late(WorkerPool):
+        def open(self, *given: Any) -> Decider:
+            may_open.wait(20)
+            return super().open(*given)
 
-    desks = WorkerPool(tmp_path, opener=open_late)
+    desks = Late(tmp_path)
     desks.open_all()
     began = time.monotonic()
     desks.close()

@@ -21,7 +21,7 @@ import pytest
 pytest.importorskip("starlette")
 
 from onebit.service.app import Service
-from onebit.service.server import Connections, _counted_as, connection_limits, raise_file_limit
+from onebit.service.server import Connections, _counted_as, raise_file_limit
 from onebit.service.tokens import add_token
 from served import DESK, LIGHT, running_here, serving_here
 
@@ -254,12 +254,13 @@ def test_networks_count_as_one_address() -> None:
     assert {host: _counted_as(host) for host in counted} == counted
 
 
-def test_places() -> None:
+def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
     places = Connections(4, 2)
     asked = ("192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3")
     assert [places.take(address) is None for address in asked] == [True, True, False, True, False]
     now = 0.0
-    places = Connections(8, 3, clock=lambda: now)
+    monkeypatch.setattr("onebit.service.server.time.monotonic", lambda: now)
+    places = Connections(8, 3)
     assert [places.take("a") for _ in range(3)] == [None] * 3
     assert "from this address" in str(places.take("a"))
     assert [places.take(each) for each in "bcd"] == [None] * 3
@@ -285,15 +286,15 @@ def test_how_many_there_may_be() -> None:
     def limits(places: Connections) -> tuple[int, int]:
         return places._most, places._most_of_address
 
-    assert limits(connection_limits(None, None, 20_000)) == (1000, 250)
-    assert limits(connection_limits(None, None, 256)) == (128, 32)
-    assert limits(connection_limits(None, 100, 256)) == (128, 100)
-    assert limits(connection_limits(5_000, 5_000, 10_000)) == (5000, 5000)
+    assert limits(Connections(None, None, 20_000)) == (1000, 250)
+    assert limits(Connections(None, None, 256)) == (128, 32)
+    assert limits(Connections(None, 100, 256)) == (128, 100)
+    assert limits(Connections(5_000, 5_000, 10_000)) == (5000, 5000)
     with pytest.raises(ValueError, match=r"--max-connections 5001 needs 10002 open files.*ulimit -n.*at most 5000"):
-        connection_limits(5_001, None, 10_000)
+        Connections(5_001, None, 10_000)
     for most, of_address in ((0, None), (10, 0), (10, 11)):
         with pytest.raises(ValueError, match="--max-connections"):
-            connection_limits(most, of_address, 10_000)
+            Connections(most, of_address, 10_000)
 
 
 def test_the_limit_of_open_files_is_raised() -> None:

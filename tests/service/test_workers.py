@@ -163,9 +163,6 @@ def test_what_breaks_while_it_is_written_breaks_no_later_request(tmp_path: Path)
     class Broken:
         refusal = None
 
-        def __init__(self, _path: Path) -> None:
-            pass
-
         @contextmanager
         def batch(self) -> Iterator[list[Any]]:
             yield []
@@ -177,8 +174,12 @@ def test_what_breaks_while_it_is_written_breaks_no_later_request(tmp_path: Path)
         def close(self) -> None:
             pass
 
+    class Breaking(WorkerPool):
+        def open(self, _title: str, _told: dict[str, Any]) -> Any:
+            return Broken()
+
     async def ask() -> None:
-        desk = DeciderWorker(WorkerPool(tmp_path, opener=Broken), "shop/routing")  # type: ignore[arg-type]
+        desk = DeciderWorker(Breaking(tmp_path), "shop/routing")
         desk.opened.wait()
         try:
             for _ in range(2):
@@ -200,12 +201,13 @@ MADE = {"classes": ["a", "b"], "learner": own_learner("UniformGuess")}
 def test_one_that_is_being_opened_keeps_no_other_from_being_made(tmp_path: Path) -> None:
     is_free = threading.Event()
 
-    def opener(path: Path, *given: Any, **told: Any) -> Decider:
-        assert path.stem != "slow" or is_free.wait(10)
-        return Decider.open(path, *given, **told)
+    class Slow(WorkerPool):
+        def open(self, title: str, told: dict[str, Any]) -> Decider:
+            assert title != "shop/slow" or is_free.wait(10)
+            return super().open(title, told)
 
     WorkerPool(tmp_path).open("shop/slow", MADE).close()
-    desks = WorkerPool(tmp_path, opener=opener)
+    desks = Slow(tmp_path)
     desks.open_all()
     with ThreadPoolExecutor(2) as threads:
         try:

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onebit.learners.bandit_perceptron import FIRST, HIGHEST
+from onebit.learners.perceptrons import _FIRST, _HIGHEST
 from onebit.spaces import space_for
 
 
 def test_a_rule_is_saved_under_its_own_name_only() -> None:
-    mixed = HIGHEST._replace(guess=FIRST.guess)
-    for lost in (mixed, HIGHEST._replace(home="nowhere:X"), HIGHEST._replace(home=""), FIRST._replace(home="onebit:x")):
+    mixed = _HIGHEST._replace(guess=_FIRST.guess)
+    for lost in (mixed, _HIGHEST._replace(home="no:X"), _HIGHEST._replace(home=""), _FIRST._replace(home="onebit:x")):
         with pytest.raises(ValueError, match="cannot be saved"):
             pickle.dumps(space_for(None, lost, (), 3, 2))
         twin: Any = copy.deepcopy(space_for(None, lost, (), 3, 2))
         assert twin.rule is lost
-    assert pickle.loads(pickle.dumps(HIGHEST)) is HIGHEST
+    assert pickle.loads(pickle.dumps(_HIGHEST)) is _HIGHEST
 
 
 def test_a_strangers_rule_may_make_arrays() -> None:
@@ -28,5 +28,5 @@ def test_a_strangers_rule_may_make_arrays() -> None:
     def guess(scores: Any, draw: Any, settings: Any) -> Any:
         return np.argmax(np.exp(scores - scores.max())), False
 
-    space = space_for(None, HIGHEST._replace(guess=guess), (), 3, 4)
+    space = space_for(None, _HIGHEST._replace(guess=guess), (), 3, 4)
     assert space.guess(np.ones((1, 3)), 0, 0)[0] == 0

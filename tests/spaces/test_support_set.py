@@ -10,7 +10,7 @@ import onebit
 from onebit.checks.problems import fresh, guesses_of, noisy_problem, snapshot
 from onebit.inputs import Floats
 from onebit.kernels import Gaussian, Kernel, Linear, Multinomial, Polynomial, Rational, Series
-from onebit.learners.baselines import UNIFORM
+from onebit.learners.baselines import _UNIFORM
 from onebit.spaces import SupportSet, support_set
 from onebit.spaces.screen import Screen
 
@@ -26,7 +26,7 @@ def scores_of(space: SupportSet, row: Floats) -> Floats:
 @pytest.mark.parametrize("n_fixed", [0, 1, 2])
 def test_a_screen_is_as_close_as_it_says(kernel: Kernel, n_features: int, n_fixed: int) -> None:
     generator = np.random.default_rng(n_features)
-    space = SupportSet(kernel, UNIFORM, (1.0,), n_features, 3)
+    space = SupportSet(kernel, _UNIFORM, (1.0,), n_features, 3)
     for _ in range(150):
         point = generator.uniform(-1, 1, (1, n_features)) / math.sqrt(n_features)
         space.add(point, generator.integers(-1, 2, size=3).astype(float))
@@ -124,7 +124,7 @@ def test_a_row_outside_the_unit_ball_loses_nothing() -> None:
 
 
 def test_the_store_doubles_and_keeps_its_order() -> None:
-    space = SupportSet(Linear(), UNIFORM, (1.0,), 2, 1)
+    space = SupportSet(Linear(), _UNIFORM, (1.0,), 2, 1)
     for i in range(100):
         space.add(np.array([[float(i), 1.0]]), np.array([1.0]))
     assert space.points[:, 0].tolist() == list(range(100))

@@ -1,6 +1,7 @@
 """Lemmas 19 and 20, exactly: how near examples of different labels come, and how many points a packing has."""
 
 import math
+import operator
 from fractions import Fraction
 from itertools import combinations, product
 from typing import Any
@@ -12,11 +13,15 @@ from hypothesis import strategies as st
 import onebit
 from onebit.bounds import is_safe_reach, packing_bound
 from onebit.theory import margin
-from onebit.theory.exact import dot
 from onebit.theory.weak_to_strong import weak_margin_of
 
 exactly = settings(derandomize=True, deadline=None, max_examples=50)
 entries = st.fractions(-2, 2, max_denominator=12)
+
+
+def dot(left: Any, right: Any) -> Any:
+    """The inner product, exactly."""
+    return sum(map(operator.mul, left, right))
 
 
 def nearest_pair(X: Any, y: Any = None) -> tuple[Fraction, int, int]:

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onebit.kernels import Gaussian, Multinomial, Polynomial, Rational
-from onebit.theory.feature_map import FeatureMap
-from onebit.theory.multivariate import MultivariatePolynomial
+from onebit.theory.multivariate import FeatureMap, MultivariatePolynomial
 from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces
 
 exactly = settings(derandomize=True, deadline=None, max_examples=40)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onebit.theory.multivariate import MultivariatePolynomial, exponents_of_degree, multinomial
+from onebit.theory.multivariate import MultivariatePolynomial, _exponents_of_degree, _multinomial
 from onebit.theory.polynomials import numerator_and_denominator
 
 exactly = settings(derandomize=True, deadline=None, max_examples=60)
@@ -117,9 +117,9 @@ def test_norms_beyond_floats() -> None:
 
 @pytest.mark.parametrize("n_variables", [1, 2, 4])
 def test_multinomials_count_words(n_variables: int) -> None:
-    alphas = list(exponents_of_degree(n_variables, 5))
+    alphas = list(_exponents_of_degree(n_variables, 5))
     assert len(set(alphas)) == len(alphas) == math.comb(5 + n_variables - 1, 5)
-    assert sum(map(multinomial, alphas)) == n_variables**5
+    assert sum(map(_multinomial, alphas)) == n_variables**5
 
 
 def test_printing() -> None:

@@ -1,14 +1,15 @@
 """Theorems 7 and 8, Proposition 15, Lemmas 16 to 18: exact, on random halfspaces and points."""
 
 import math
+import operator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from onebit.theory.exact import dot
 from onebit.theory.polynomials import (
     ChebyshevConstruction,
     HalfspacePolynomial,
@@ -25,6 +26,11 @@ HALF = Fraction(1, 2)
 SHARPEST_CONSTANT = 47
 
 Vector = tuple[Fraction, ...]
+
+
+def dot(left: Any, right: Any) -> Any:
+    """The inner product, exactly."""
+    return sum(map(operator.mul, left, right))
 
 
 def exactly(max_examples: int) -> settings:

@@ -1,6 +1,7 @@
 """Theorem 5's proof, executed: weak separators, polynomials, and strong separators with the promised margin."""
 
 import math
+import operator
 from fractions import Fraction
 from typing import Any
 
@@ -20,13 +21,17 @@ from onebit.theory import (
     measure_looseness,
     transformed_margin,
 )
-from onebit.theory.exact import dot
 from onebit.theory.weak_to_strong import Construction, _measure_one, strong_separators, weak_margin_of
 
 CONSTRUCTIONS: list[Construction] = [ChebyshevConstruction, RationalConstruction]
 HALF = Fraction(1, 2)
 
 Vector = tuple[Fraction, ...]
+
+
+def dot(left: Any, right: Any) -> Any:
+    """The inner product, exactly."""
+    return sum(map(operator.mul, left, right))
 
 
 def square(margin: Any) -> Fraction:
@@ -165,9 +170,9 @@ def test_bad_input_is_named() -> None:
         StrongSeparators([[HALF], [-HALF]], 0.5, "chebyshev")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="classes must have one label for each of the 2 vectors"):
         StrongSeparators([[HALF], [-HALF]], 0.5, classes=["a", "b", "c"])
-    with pytest.raises(ValueError, match="within the unit ball; the longest row has length 2"):
+    with pytest.raises(ValueError, match="within the unit ball; row 0 has length 2"):
         strong_separators([[2.0], [-1.0]], [0, 1])
-    with pytest.raises(ValueError, match="within the unit ball; the longest row has length 3"):
+    with pytest.raises(ValueError, match="within the unit ball; row 0 has length 3"):
         StrongSeparators([[HALF], [-HALF]], 0.5).squared_margin([[3], [-1]], [0, 1])
     with pytest.raises(ValueError, match="must be weakly separable"):
         strong_separators([[0.5], [0.5]], [0, 1])

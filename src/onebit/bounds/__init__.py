@@ -6,10 +6,8 @@ quotients are formed exactly, so that ⌊4(0.7/0.07)²⌋ is 400, where floats g
 is ``nearest_neighbor_mistakes.log2(…)``; beyond the largest float, upper bounds are infinite and lower bounds raise an
 OverflowError. Constants that can be improved keep the paper's value; the better ones have names ending in ``_sharp``.
 
-Symbols: K = n_classes; R = radius (no example is longer; in a kernel's space the root of the largest k(x, x));
-γ = margin, strong or weak as each bound says; d = dimension, the number of features; r = reach, nearest neighbour's
-radius; T = directions. BanditSVM's: p = exploration, the chance of a uniform guess where no class claims the example;
-m = n_kernels, its members, one of them linear (or the guard, where columns are scaled); 1/(2C) = softness.
+Symbols: K = n_classes; R = radius; γ = margin, strong or weak as each bound says; d = dimension; r = reach;
+T = directions; p = exploration; m = n_kernels; 1/(2C) = softness. ``BOUNDS["BanditSVM"].parameters`` says what each is.
 
 Examples
 --------
@@ -38,7 +36,6 @@ from onebit.bounds.claims import (
     strong_ratio,
     weak_ratio,
 )
-from onebit.bounds.margin_transformation import InversePower, rational_kernel_margin, sharper_margin, transformed_margin
 from onebit.inputs import check_integer, check_number
 
 __all__ = [
@@ -83,32 +80,156 @@ _IGNORANT_SLOPE = (1.0 - math.sqrt(0.5)) * (1.0 - math.exp(-0.5))
 _ROUNDED_LOG2 = 60.0
 
 
+# Theorem 5: the rational kernel makes a strong margin of a weak one.
+
+
+class InversePower(NamedTuple):
+    """The number 1/√(factor · base^exponent · 2^twos), for whole numbers too large for a float or even for memory."""
+
+    factor: int
+    base: int
+    exponent: int
+    twos: int = 0
+
+    @property
+    def log2(self) -> float:
+        """Its logarithm."""
+        return -0.5 * (math.log2(self.factor) + self.exponent * math.log2(self.base) + self.twos)
+
+    @property
+    def inverse_square(self) -> int:
+        """1/x², exactly."""
+        return int(self.factor * self.base**self.exponent) << self.twos
+
+    def value(self, _bound: Bound[Any], /) -> float:
+        """Return it as a float; 0 where it is below the smallest."""
+        return float(2.0**self.log2)
+
+
+class TransformedMargin(NamedTuple):
+    """What Theorem 5 promises: γ' is the larger of γ₁ (Chebyshev) and γ₂ (rational functions)."""
+
+    chebyshev: InversePower
+    rational: InversePower
+
+    @property
+    def larger(self) -> InversePower:
+        """γ' = max(γ₁, γ₂)."""
+        return max(self, key=lambda margin: margin.log2)
+
+    @property
+    def log2(self) -> float:
+        """log₂ γ'."""
+        return self.larger.log2
+
+
+def transformed_margin(n_classes: int, margin: float | Fraction) -> TransformedMargin:
+    """Return γ₁ and γ₂ as Theorem 5 states them.
+
+    Let examples in the unit ball, with labels from K ≥ 2 classes, be weakly separable with margin γ. Mapped by the
+    feature map of k(x, x') = 1/(1 − ½⟨x, x'⟩) they are strongly separable with margin γ' = max(γ₁, γ₂), and
+    k(x, x) ≤ 2. With L = ⌈log₂(2K−2)⌉, S = ⌈√(2/γ)⌉, r = 2⌈¼ log₂(4K−3)⌉ + 1 and s = ⌈log₂(2/γ)⌉,
+
+        γ₁ = (376·L·S)^(−LS/2) / (2√K)                                         (Chebyshev polynomials, Theorem 7)
+        γ₂ = (2^(s+1)·r·(K−1)·(4s+2))^(−(s+½)r(K−1)) / (4√K·(4K−5)·2^(K−1))     (rational functions, Theorem 8)
+
+    γ₁² and γ₂² are one over a whole number, which is kept as a power; so nothing underflows and logarithms are exact.
+
+    Parameters
+    ----------
+    n_classes : int
+        K, at least 2.
+    margin : number
+        γ, the weak margin in the unit ball: above 0, at most √(K/(K−1)). For examples of length up to R divide
+        them by their lengths (``Rational(normalize=True)``) and give γ/R.
+
+    Examples
+    --------
+    >>> round(transformed_margin(3, 0.1).log2, 2)
+    -61.18
+
+    References
+    ----------
+    Beygelzimer et al. (2019). ICML. Theorem 5, Theorem 7 and their proofs.
+    """
+    K, gamma = _unit_margin(n_classes, margin)
+    ceiling = math.ceil(2 / gamma)
+    # The factors are the statement's denominators, squared: (2√K)² and (4√K·(4K−5)·2^(K−1))².
+    return _both_margins(K, _root_up(ceiling), _log2_up(ceiling), constant=376, factors=(4, 16))
+
+
+def sharper_margin(n_classes: int, margin: float | Fraction) -> TransformedMargin:
+    """Return the margins that the proof of Theorem 5 yields with its constants tightened, of the same numbers."""
+    K, gamma = _unit_margin(n_classes, margin)
+    ceiling = _root_up(math.ceil(2 / gamma**2))  # ⌈√2/γ⌉
+    # Theorems 7 and 8 want a margin below 1: at γ = √2 itself the values just below it count.
+    return _both_margins(K, max(_root_up(ceiling), 2), max(_log2_up(ceiling), 1), constant=188, factors=(1, 1))
+
+
+def _unit_margin(n_classes: Any, margin: Any) -> tuple[int, Fraction]:
+    K, _ = weak_ratio(n_classes, 1, margin, remedy="For rows of length up to R give margin/R")
+    return K, check_decimal("margin", margin)
+
+
+def _both_margins(K: int, S: int, s: int, constant: int, factors: tuple[int, int]) -> TransformedMargin:
+    L, r = _log2_up(2 * K - 2), 2 * math.ceil(Fraction(_log2_up(4 * K - 3), 4)) + 1
+    base = 2 ** (s + 1) * r * (K - 1) * (4 * s + 2)
+    return TransformedMargin(
+        InversePower(factors[0] * K, constant * L * S, L * S),
+        InversePower(factors[1] * K * (4 * K - 5) ** 2, base, (2 * s + 1) * r * (K - 1), 2 * (K - 1)),
+    )
+
+
+# ⌈√x⌉ and ⌈log₂ x⌉ depend on ⌈x⌉ alone, so whole numbers suffice.
+
+
+def _root_up(number: int) -> int:
+    """Return ⌈√number⌉."""
+    return math.isqrt(number - 1) + 1
+
+
+def _log2_up(number: int) -> int:
+    """Return ⌈log₂ number⌉."""
+    return (number - 1).bit_length()
+
+
+@bound("5", "lower", "strong margin", binds="Rational()")
+def rational_kernel_margin(n_classes: int, margin: float) -> InversePower:
+    """Return γ' = max(γ₁, γ₂): the strong margin in the rational kernel's space of weakly separable examples.
+
+    Zero where it is below the smallest float; `transformed_margin` has both exactly.
+    """
+    return transformed_margin(n_classes, margin).larger
+
+
 # Upper bounds: Theorems 2, 4, 10 and 21, Corollary 6, BanditSVM's and halving's.
 
 
-def _updates(n_classes: int, radius: float, margin: float) -> int:
-    return math.floor(4 * strong_ratio(n_classes, radius, margin))
+def _updates(n_classes: int, radius: float, margin: float) -> tuple[int, int]:
+    """Return K and ⌊4(R/γ)²⌋."""
+    K, ratio = strong_ratio(n_classes, radius, margin)
+    return K, math.floor(4 * ratio)
 
 
 @bound("2", "upper", binds="Algorithm 1")
 def perceptron_mistakes(n_classes: int, radius: float, margin: float) -> int:
     """Return (K−1)⌊4(R/γ)²⌋: the expected mistakes of Algorithm 1 on strongly separable examples."""
     # The proof's E[B] = (K−1)E[C]: each update after a uniform guess costs K−1 misses on average.
-    updates = _updates(n_classes, radius, margin)
-    return (int(n_classes) - 1) * updates
+    K, updates = _updates(n_classes, radius, margin)
+    return (K - 1) * updates
 
 
 @bound("2-updates", "upper", "updates", binds="Algorithm 1")
 def perceptron_updates(n_classes: int, radius: float, margin: float) -> int:
     """Return ⌊4(R/γ)²⌋: the updates of Algorithm 1, in every run (from the proof of Theorem 2)."""
-    return _updates(n_classes, radius, margin)
+    return _updates(n_classes, radius, margin)[1]
 
 
 @bound("4", "upper", binds="Algorithm 2 with this kernel")
 def kernel_perceptron_mistakes(n_classes: int, radius: float, margin: float) -> int:
     """Return (K−1)⌊4(R/γ)²⌋: the expected mistakes of Algorithm 2, with margin and radius in the kernel's space."""
-    updates = _updates(n_classes, radius, margin)
-    return (int(n_classes) - 1) * updates
+    K, updates = _updates(n_classes, radius, margin)
+    return (K - 1) * updates
 
 
 class _RationalMistakes(NamedTuple):
@@ -146,7 +267,7 @@ def rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> _RationalMi
 def multiclass_perceptron_mistakes(radius: float, margin: float) -> int:
     """Return ⌊2(R/γ)²⌋: the mistakes of the Multiclass Perceptron, told every label, on weakly separable examples."""
     # The bound has no K; of all numbers of classes two have the largest weak margin.
-    return math.floor(2 * weak_ratio(2, radius, margin))
+    return math.floor(2 * weak_ratio(2, radius, margin)[1])
 
 
 @bound("FullInformationSVM", "upper", "mistakes", binds="FullInformationSVM with a hard margin")
@@ -157,7 +278,7 @@ def full_information_svm_mistakes(n_classes: int, radius: float, margin: float) 
     is full.
     """
     # Both count facts on the wrong side, of which there are as many as Algorithm 1 has updates.
-    return _updates(n_classes, radius, margin)
+    return _updates(n_classes, radius, margin)[1]
 
 
 @bound("BanditSVM", "upper", binds="BanditSVM with a hard margin")
@@ -167,10 +288,9 @@ def bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploratio
     Without a kernel, on rows that are not scaled; or in the space of one kernel, until its budget is full.
     """
     check_number("exploration", exploration, above=0.0, at_most=1.0)
+    K, updates = _updates(n_classes, radius, margin)
     # A mistake where a class claims x counts once; where none does, K/p−1 are made on average for each right guess.
-    K = check_integer("n_classes", n_classes, low=1)
-    factor = max(Fraction(1), K / check_decimal("exploration", exploration) - 1)
-    return Size(factor * _updates(n_classes, radius, margin))
+    return Size(max(Fraction(1), K / check_decimal("exploration", exploration) - 1) * updates)
 
 
 @bound("BanditSVM-guarded", "upper", binds="guarded BanditSVM")
@@ -178,9 +298,10 @@ def guarded_svm_mistakes(n_classes: int, radius: float, margin: float, n_kernels
     """Return 11 + 31(K−1)(mB + m − 1), B = ⌊16(1 + 1/(2C))(R/γ)²⌋: the expected mistakes of guarded BanditSVM."""
     kernels = check_integer("n_kernels", n_kernels, low=1)
     slack = Fraction(0) if not isinstance(softness, bool) and softness == 0 else check_decimal("softness", softness)
-    productive = math.floor(16 * (1 + slack) * strong_ratio(n_classes, radius, margin))
+    K, ratio = strong_ratio(n_classes, radius, margin)
+    productive = math.floor(16 * (1 + slack) * ratio)
     # Ten disputed mistakes are waited for, and thirty more for each one that is made by following the reference.
-    return 11 + 31 * max(1, int(n_classes) - 1) * (kernels * productive + kernels - 1)
+    return 11 + 31 * max(1, K - 1) * (kernels * productive + kernels - 1)
 
 
 @bound("halving", "upper", "mistakes", binds="BanditHalving, if a hypothesis is never wrong")
@@ -235,8 +356,8 @@ def nearest_neighbor_mistakes(n_classes: int, radius: float, margin: float, dime
 @bound("21-sharp", "upper", binds="nearest neighbour just within √2 times the weak margin")
 def nearest_neighbor_mistakes_sharp(n_classes: int, radius: float, margin: float, dimension: int) -> Size:
     """Return (K−1)(√2·R/γ+1)^d: nearest neighbour within a radius just below √2·γ instead of γ."""
-    square = 2 * weak_ratio(n_classes, radius, margin)
-    K, d = int(n_classes), Fraction(check_integer("dimension", dimension, low=1))
+    K, ratio = weak_ratio(n_classes, radius, margin)
+    square, d = 2 * ratio, Fraction(check_integer("dimension", dimension, low=1))
     # √2·R/γ is the only root; where it is beyond a float the 1 does not matter.
     base, exponent = (Fraction(math.sqrt(square) + 1.0), d) if square < 2**1000 else (square, d / 2)
     return Size(Fraction(K - 1), base, exponent)
@@ -279,14 +400,14 @@ def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
 
     There are at most (R/γ)² classes.
     """
-    ratio = strong_ratio(n_classes, radius, margin)
-    if n_classes > ratio:
+    K, ratio = strong_ratio(n_classes, radius, margin)
+    if ratio < K:
         raise ValueError(
             f"n_classes must be at most (radius/margin)² = {float(ratio):.6g} for Theorem 3; got {n_classes!r}. "
             "one_example_lower_bound has no such condition"
         )
     # With K−1 questions, finding one label by trying costs 0, 1, …, K−1 mistakes with equal chance.
-    return Size(Fraction((int(n_classes) - 1) * bandit_examples(radius, margin), 2))
+    return Size(Fraction((K - 1) * bandit_examples(radius, margin), 2))
 
 
 @bound("3-remark", "lower", binds="bandit learners")
@@ -295,8 +416,8 @@ def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> Siz
 
     The paper's remark asks for γ ≤ R; needed is γ ≤ 2R/√K, without which no strongly separable example exists.
     """
-    strong_ratio(n_classes, radius, margin)
-    return Size(Fraction(int(n_classes) - 1, 2))
+    K, _ = strong_ratio(n_classes, radius, margin)
+    return Size(Fraction(K - 1, 2))
 
 
 @bound("11", "lower", binds="every learner")
@@ -310,8 +431,8 @@ def full_information_lower_bound(n_classes: int, radius: float, margin: float) -
 @bound("11-sharp", "lower", binds="every learner")
 def full_information_lower_bound_sharp(n_classes: int, radius: float, margin: float) -> Size:
     """Return ⌊(R/γ)²⌋(1−1/K): what Theorem 11's construction forces; on average no learner errs more often there."""
-    weak_ratio(n_classes, radius, margin)
-    return Size(full_information_examples(radius, margin) * (1 - Fraction(1, int(n_classes))))
+    K, _ = weak_ratio(n_classes, radius, margin)
+    return Size(full_information_examples(radius, margin) * (1 - Fraction(1, K)))
 
 
 @bound("24", "lower", binds="ignorant learners")

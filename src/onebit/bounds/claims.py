@@ -82,8 +82,8 @@ def at_most(claims: Iterable[Claim], about: About) -> float:
     return min((value for value in spoken if value is not None), default=math.inf)
 
 
-def log2(value: Fraction) -> float:
-    """Return log₂ of a fraction of any size; −∞ for 0."""
+def log2(value: Fraction | int) -> float:
+    """Return log₂ of a number of any size; −∞ for 0."""
     # Near 1 the difference of two logarithms would keep few of its digits.
     if Fraction(1, 2) < value < 2:
         return math.log1p(value - 1) / math.log(2.0)
@@ -94,7 +94,7 @@ def log2(value: Fraction) -> float:
 class Size(NamedTuple):
     """The number factor·base^exponent, of any size."""
 
-    factor: Fraction
+    factor: Fraction | int
     base: Fraction = Fraction(1)
     exponent: Fraction = Fraction(1)
 
@@ -105,6 +105,8 @@ class Size(NamedTuple):
 
     def value(self, bound: "Bound[Any]", /) -> float:
         """Return it as a float; too large for one, infinity as an upper bound, an OverflowError as a lower one."""
+        if isinstance(self.factor, int):  # a number that is whole, however large
+            return self.factor
         size = self.log2
         if size >= _LARGEST_LOG2:
             if bound.side == "lower":  # "at most infinity" is true, "at least infinity" would not be
@@ -124,16 +126,18 @@ class Bound(Generic[_P]):
         self.theorem, self.side, self.about, self.binds, self.name = theorem, side, about, binds, number.__name__
         self._number: Callable[..., Any] = number
 
+    def _size(self, *numbers: Any, **named: Any) -> Any:
+        number = self._number(*numbers, **named)
+        return Size(number) if isinstance(number, int) else number
+
     def __call__(self, *numbers: _P.args, **named: _P.kwargs) -> float:
         """Return the number, as a Python integer if it is a whole one."""
-        number = self._number(*numbers, **named)
-        value: float = number if isinstance(number, int) else number.value(self)
+        value: float = self._size(*numbers, **named).value(self)
         return value
 
     def log2(self, *numbers: _P.args, **named: _P.kwargs) -> float:
         """Return the number's base-2 logarithm, however large it is; −∞ for 0."""
-        number = self._number(*numbers, **named)
-        size: float = log2(Fraction(number)) if isinstance(number, int) else number.log2
+        size: float = self._size(*numbers, **named).log2
         return size
 
     @property
@@ -148,15 +152,12 @@ class Bound(Generic[_P]):
 
     def claim(self, binds: str | None = None, /, **numbers: Any) -> Claim:
         """Return what the theorem says for these numbers, of `binds` if that names them more closely."""
-        named, number = (self.theorem, self.about, self.side, binds or self.binds), self._number(**numbers)
-        is_whole = isinstance(number, int)
-        if not is_whole and math.isfinite(number.log2) and not _SMALLEST_LOG2 < number.log2 < _LARGEST_LOG2:
-            return Claim(*named, None, number.log2)
-        value = number if is_whole else number.value(self)
-        if value == 0:
-            return Claim(*named, value, None)
-        size = math.log2(value)  # a Python integer has one at any size
-        return Claim(*named, value if size < _LARGEST_LOG2 else None, size)
+        named, number = (self.theorem, self.about, self.side, binds or self.binds), self._size(**numbers)
+        size = number.log2
+        if math.isfinite(size) and not _SMALLEST_LOG2 < size < _LARGEST_LOG2:
+            return Claim(*named, None, size)
+        value = number.value(self)
+        return Claim(*named, value, math.log2(value) if value else None)
 
     def silence(self, because: str, binds: str | None = None) -> Claim:
         """Return the claim of a theorem that says nothing, and why."""
@@ -198,18 +199,17 @@ def squared_ratio(radius: Any, margin: Any) -> Fraction:
     return (check_decimal("radius", radius) / check_decimal("margin", margin)) ** 2
 
 
-def strong_ratio(n_classes: Any, radius: Any, margin: Any) -> Fraction:
-    """Return (R/γ)², having checked that a strong margin can be that large: γ ≤ 2R/√K."""
+def strong_ratio(n_classes: Any, radius: Any, margin: Any) -> tuple[int, Fraction]:
+    """Return K and (R/γ)², having checked that a strong margin can be that large: γ ≤ 2R/√K."""
     K = check_integer("n_classes", n_classes, low=1)
-    return _checked_ratio(radius, margin, Fraction(K, 4), "2·radius/√n_classes", f"strong margin of {K} classes")
+    return K, _checked_ratio(radius, margin, Fraction(K, 4), "2·radius/√n_classes", f"strong margin of {K} classes")
 
 
-def weak_ratio(n_classes: Any, radius: Any, margin: Any, *, remedy: str = _SAME_UNITS) -> Fraction:
-    """Return (R/γ)², having checked that a weak margin can be that large: γ² ≤ R²·K/(K−1)."""
+def weak_ratio(n_classes: Any, radius: Any, margin: Any, *, remedy: str = _SAME_UNITS) -> tuple[int, Fraction]:
+    """Return K and (R/γ)², having checked that a weak margin can be that large: γ² ≤ R²·K/(K−1)."""
     K = check_integer("n_classes", n_classes, low=2)
-    return _checked_ratio(
-        radius, margin, Fraction(K - 1, K), "radius·√(K/(K−1))", f"weak margin of {K} classes", remedy
-    )
+    what = f"weak margin of {K} classes"
+    return K, _checked_ratio(radius, margin, Fraction(K - 1, K), "radius·√(K/(K−1))", what, remedy)
 
 
 def _checked_ratio(

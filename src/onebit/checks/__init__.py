@@ -1,7 +1,7 @@
 """Contract checks for learners, kernels and streams, also for users' own.
 
 ``check_learner(MyLearner(classes=3))`` raises an AssertionError with what is broken. Every function of the modules here
-whose name starts with ``check_`` is a check; a new one needs no list. A check that does not apply raises
+whose name starts with ``_check_`` is a check; a new one needs no list. A check that does not apply raises
 ``unittest.SkipTest``, so that test runners show it.
 """
 
@@ -21,7 +21,7 @@ Check = Callable[[Any], None]
 def _checks(subject: str, *modules: ModuleType) -> list[Check]:
     """Return the checks whose first parameter has this name."""
     members = [each for module in modules for each in inspect.getmembers(module, inspect.isfunction)]
-    found = [function for name, function in members if name.startswith("check_")]
+    found = [function for name, function in members if name.startswith("_check_")]
     return [each for each in found if next(iter(inspect.signature(each).parameters)) == subject]
 
 
@@ -38,15 +38,16 @@ STREAM_CHECKS = _checks("stream", kernels_and_streams)
 def _run(checks: list[Check], subject: Any) -> dict[str, str]:
     left_out = {}
     for check in checks:
+        name = check.__name__.removeprefix("_")
         try:
             check(subject)
         except SkipTest as reason:
-            left_out[check.__name__] = str(reason)
+            left_out[name] = str(reason)
         except AssertionError as error:
             if str(error):
                 raise
             promise = inspect.cleandoc(check.__doc__ or "").partition("\n")[0]
-            raise AssertionError(f"{check.__name__} fails for {subject!r:.80}. It checks: {promise}") from error
+            raise AssertionError(f"{name} fails for {subject!r:.80}. It checks: {promise}") from error
     return left_out
 
 

@@ -23,7 +23,7 @@ def _points(n: int, d: int, seed: int = 0) -> Floats:
     return X
 
 
-def check_symmetric_and_positive_semidefinite(kernel: Kernel) -> None:
+def _check_symmetric_and_positive_semidefinite(kernel: Kernel) -> None:
     """The matrix of any points is symmetric and has no negative eigenvalue beyond rounding."""
     for n, d in ((30, 2), (25, 7)):
         matrix = kernel(_points(n, d))
@@ -33,7 +33,7 @@ def check_symmetric_and_positive_semidefinite(kernel: Kernel) -> None:
         assert np.linalg.eigvalsh(matrix).min() >= least, "the matrix is not positive semidefinite"
 
 
-def check_matrix_of_pairs(kernel: Kernel) -> None:
+def _check_matrix_of_pairs(kernel: Kernel) -> None:
     """k(X, Y) has a row per row of X, a column per row of Y, and matches single pairs."""
     X, Y = _points(6, 4, seed=1), _points(5, 4, seed=2)
     matrix = kernel(X, Y)
@@ -43,7 +43,7 @@ def check_matrix_of_pairs(kernel: Kernel) -> None:
     assert np.allclose(matrix, single, rtol=1e-12, atol=1e-14)
 
 
-def check_series_is_as_close_as_it_says(kernel: Kernel) -> None:
+def _check_series_is_as_close_as_it_says(kernel: Kernel) -> None:
     """The polynomial in ⟨x,x'⟩, if there is one, is within its stated error on the unit ball."""
     series = kernel.series(3)
     if series is None:
@@ -54,7 +54,7 @@ def check_series_is_as_close_as_it_says(kernel: Kernel) -> None:
     assert np.max(np.abs(polynomial - kernel(X, Y))) <= series.error + 1e-12
 
 
-def check_sensitivity_bounds_the_kernel(kernel: Kernel) -> None:
+def _check_sensitivity_bounds_the_kernel(kernel: Kernel) -> None:
     """`sensitivity` is at least the largest value, and at least the change a relative rounding makes."""
     if type(kernel).value is None:
         raise SkipTest("it is computed from rows, and never in blocks of products")
@@ -68,7 +68,7 @@ def check_sensitivity_bounds_the_kernel(kernel: Kernel) -> None:
     assert np.abs(moved - value).max() <= rounding * limit * 1.001 + 1e-15
 
 
-def check_normalize_divides_by_the_length(kernel: Kernel) -> None:
+def _check_normalize_divides_by_the_length(kernel: Kernel) -> None:
     """With `normalize` set, scaling a row changes nothing."""
     if not kernel.normalize:
         raise SkipTest("it takes rows as they are")
@@ -76,7 +76,7 @@ def check_normalize_divides_by_the_length(kernel: Kernel) -> None:
     assert np.allclose(kernel(X), kernel(5.0 * X), rtol=1e-12)
 
 
-def check_settings_survive_print_and_pickle(kernel: Kernel) -> None:
+def _check_settings_survive_print_and_pickle(kernel: Kernel) -> None:
     """A kernel equals its pickled copy and prints its settings."""
     assert repr(kernel).startswith(type(kernel).__name__ + "(")
     if not isinstance(kernel, Custom):
@@ -84,7 +84,7 @@ def check_settings_survive_print_and_pickle(kernel: Kernel) -> None:
         assert hash(pickle.loads(pickle.dumps(kernel))) == hash(kernel)
 
 
-def check_learners_take_it(kernel: Kernel) -> None:
+def _check_learners_take_it(kernel: Kernel) -> None:
     """A learner given the kernel learns with it."""
     X = _points(50, 4, seed=8)
     learner = BanditPerceptron(kernel).fit(X, (X[:, 0] > 0).astype(int))
@@ -96,7 +96,7 @@ def _dense(X: Any) -> Any:
     return X.toarray() if scipy.sparse.issparse(X) else X
 
 
-def check_rows_and_labels(stream: Stream) -> None:
+def _check_rows_and_labels(stream: Stream) -> None:
     """X is finite with one row per round, y one label per round, counted from 0, or of each label if it is right."""
     X, y = stream(rounds=500, seed=1)
     assert not scipy.sparse.issparse(X) or X.format == "csr", "sparse rows are CSR"
@@ -111,7 +111,7 @@ def check_rows_and_labels(stream: Stream) -> None:
         assert y.min() >= 0
 
 
-def check_seed_names_the_stream(stream: Stream) -> None:
+def _check_seed_names_the_stream(stream: Stream) -> None:
     """The same seed gives the same rounds, another seed gives others."""
     (X, y), (same_X, same_y) = stream(rounds=300, seed=1), stream(rounds=300, seed=1)
     assert np.array_equal(_dense(X), _dense(same_X))
@@ -119,7 +119,7 @@ def check_seed_names_the_stream(stream: Stream) -> None:
     assert not np.array_equal(_dense(X), _dense(stream(rounds=300, seed=2)[0]))
 
 
-def check_shorter_is_a_beginning(stream: Stream) -> None:
+def _check_shorter_is_a_beginning(stream: Stream) -> None:
     """A shorter stream is the beginning of a longer one."""
     (X, y), (short_X, short_y) = stream(rounds=400, seed=3), stream(rounds=123, seed=3)
     assert np.array_equal(_dense(X[:123]), _dense(short_X))

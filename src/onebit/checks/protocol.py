@@ -47,7 +47,7 @@ def _begun(learner: Learner, rounds: int = 60) -> Learner:
     return play_by_hand(fresh(learner, classes=problem.n_classes), problem.X, problem.y)
 
 
-def check_same_seed_same_trace(learner: Learner) -> None:
+def _check_same_seed_same_trace(learner: Learner) -> None:
     """Two runs with the same seed are identical, and share no state."""
     problem = noisy_problem(300)
     one, two = twins(learner, classes=None)
@@ -60,7 +60,7 @@ def check_same_seed_same_trace(learner: Learner) -> None:
     assert np.array_equal(first, again), "playing again did not start afresh"
 
 
-def check_probabilities_are_pure(learner: Learner) -> None:
+def _check_probabilities_are_pure(learner: Learner) -> None:
     """`probabilities` changes nothing, before or during a run, and sums to one."""
     problem = noisy_problem(60)
     watched, left_alone = twins(learner)
@@ -78,7 +78,7 @@ def check_probabilities_are_pure(learner: Learner) -> None:
     assert snapshot(watched) == snapshot(left_alone)
 
 
-def check_probabilities_match_frequencies(learner: Learner, guesses: int = 3000) -> None:
+def _check_probabilities_match_frequencies(learner: Learner, guesses: int = 3000) -> None:
     """How often each label is guessed agrees with `probabilities`, within five standard errors; also `among` some."""
     problem = noisy_problem(124)
     player = fresh(learner, classes=problem.n_classes)
@@ -91,7 +91,7 @@ def check_probabilities_match_frequencies(learner: Learner, guesses: int = 3000)
         assert np.all(np.abs(drawn - expected) <= tolerance), f"guessed {drawn}, but probabilities are {expected}"
 
 
-def check_inputs_are_untouched(learner: Learner) -> None:
+def _check_inputs_are_untouched(learner: Learner) -> None:
     """Features and labels are never written to, and later changes to them do not reach the learner."""
     problem = noisy_problem(80)
     X, y = problem.X.copy(), problem.y.copy()
@@ -110,7 +110,7 @@ def check_inputs_are_untouched(learner: Learner) -> None:
     assert snapshot(spoiled) == snapshot(kept), "the learner kept the caller's array instead of a copy"
 
 
-def check_label_reaches_only_through_correct(learner: Learner) -> None:
+def _check_label_reaches_only_through_correct(learner: Learner) -> None:
     """With bandit feedback, which label was right after a wrong guess makes no difference."""
     if learner.full_information:
         raise SkipTest("it is told the label")
@@ -124,7 +124,7 @@ def check_label_reaches_only_through_correct(learner: Learner) -> None:
         assert np.array_equal(first, second), f"engine {engine!r} lets the label through"
 
 
-def check_settings_survive(learner: Learner) -> None:
+def _check_settings_survive(learner: Learner) -> None:
     """Settings survive clone, pickle and print, and playing does not change them."""
     problem = noisy_problem(40)
     player, blank = twins(learner, classes=None)
@@ -136,7 +136,7 @@ def check_settings_survive(learner: Learner) -> None:
     assert repr(learner).startswith(type(learner).__name__ + "(")
 
 
-def check_settings_count_from_the_next_fresh_start(learner: Learner) -> None:
+def _check_settings_count_from_the_next_fresh_start(learner: Learner) -> None:
     """`set_params` does not affect the current run, and applies from the next fresh start."""
     problem, half = noisy_problem(120), 60
     others = (each.get_params(deep=False) for each in type(learner).examples())
@@ -159,7 +159,7 @@ def check_settings_count_from_the_next_fresh_start(learner: Learner) -> None:
         assert snapshot(changed) == snapshot(restarted), "a fresh start did not take the new settings"
 
 
-def check_only_allowed_labels_are_guessed(learner: Learner) -> None:
+def _check_only_allowed_labels_are_guessed(learner: Learner) -> None:
     """`among` restricts the labels that may be guessed; propensities are exact, and nothing else changes."""
     player, problem = _begun(learner), noisy_problem(90)
     for x, label in zip(problem.X[60:], problem.y[60:].tolist(), strict=True):
@@ -194,7 +194,7 @@ def _joined(player: Learner, label: Any) -> Learner:
     return player
 
 
-def check_a_class_may_join(learner: Learner) -> None:
+def _check_a_class_may_join(learner: Learner) -> None:
     """A class added before the first round is like one given at the start; later ones keep the state."""
     problem = noisy_problem(80)
     K = problem.n_classes
@@ -219,7 +219,7 @@ def check_a_class_may_join(learner: Learner) -> None:
     assert player.decision_function(problem.X).shape == (len(problem.X), K + 1)
 
 
-def check_known_rounds_teach(learner: Learner) -> None:
+def _check_known_rounds_teach(learner: Learner) -> None:
     """`learn_from` and `learn_labels` count no rounds, are the same for dense and sparse rows, and all or nothing."""
     problem = noisy_problem(80)
     X, y = problem.X, problem.y
@@ -261,7 +261,7 @@ def _same_game(learner: Learner, X: Any, y: Integers, *, rows: Any = None) -> No
     assert snapshot(whole) == snapshot(by_round), "the engines learned different things"
 
 
-def check_engines_agree(learner: Learner) -> None:
+def _check_engines_agree(learner: Learner) -> None:
     """Round for round the same guesses and the same state: over blocks, in few and many dimensions, and on ties."""
     blocks, wide, generator = noisy_problem(900), noisy_problem(700, 5, 60), np.random.default_rng(0)
     points, picks = generator.integers(-1, 2, size=(7, 3)) / 2.0, generator.integers(7, size=600)
@@ -274,7 +274,7 @@ def check_engines_agree(learner: Learner) -> None:
         _same_game(learner, X, y)
 
 
-def check_sparse_rows_are_the_same_game(learner: Learner) -> None:
+def _check_sparse_rows_are_the_same_game(learner: Learner) -> None:
     """Sparse and dense rows of the same numbers give the same game, unless they are scaled, each in its own way."""
     problem = noisy_problem(300, n_features=12)
     X = np.where(np.abs(problem.X) > 0.1, problem.X, 0.0)  # some entries missing, no row empty
@@ -286,7 +286,7 @@ def check_sparse_rows_are_the_same_game(learner: Learner) -> None:
     assert trace.mistakes == play(two, others, problem.y, seed=8).mistakes
 
 
-def check_playing_in_pieces_is_the_same_game(learner: Learner) -> None:
+def _check_playing_in_pieces_is_the_same_game(learner: Learner) -> None:
     """Several calls with ``fresh=False`` equal one call."""
     problem = noisy_problem(400)
     whole, pieces = twins(learner)
@@ -297,7 +297,7 @@ def check_playing_in_pieces_is_the_same_game(learner: Learner) -> None:
     assert snapshot(whole) == snapshot(pieces)
 
 
-def check_engines_agree_at_extreme_scale(learner: Learner) -> None:
+def _check_engines_agree_at_extreme_scale(learner: Learner) -> None:
     """The same where squares of features overflow or vanish: the same game, or the same kind of error."""
     problem = noisy_problem(300)
     for power in _EXTREME_POWERS:
@@ -319,7 +319,7 @@ def _outcome(learner: Learner, X: Floats, y: Integers, engine: str) -> tuple[Any
     return guesses.tolist(), snapshot(player)
 
 
-def check_scale_does_not_matter(learner: Learner) -> None:
+def _check_scale_does_not_matter(learner: Learner) -> None:
     """Features times a power of two give the same guesses to learners that are blind to scale, however large or small.
 
     These are learners with a kernel that divides rows by their length, and without a kernel: rules only compare.
@@ -340,7 +340,7 @@ def check_scale_does_not_matter(learner: Learner) -> None:
         )
 
 
-def check_feedback_may_come_late_or_never(learner: Learner) -> None:
+def _check_feedback_may_come_late_or_never(learner: Learner) -> None:
     """Answers may come in any order, or not at all; nothing breaks and what comes counts."""
     problem = noisy_problem(60)
     player = fresh(learner, classes=problem.n_classes)
@@ -353,7 +353,7 @@ def check_feedback_may_come_late_or_never(learner: Learner) -> None:
     assert player.n_mistakes_ == wrong
 
 
-def check_a_saved_learner_plays_on(learner: Learner) -> None:
+def _check_a_saved_learner_plays_on(learner: Learner) -> None:
     """A learner that is pickled, or saved and loaded, with tickets open, plays on exactly as the original."""
     problem = noisy_problem(160)
     rows: list[Any] = [*problem.X[:120], *(scipy.sparse.csr_array(x[None]) for x in problem.X[120:])]
@@ -422,7 +422,7 @@ def _settings_with_a_promise(learner: Learner, *kinds: About) -> Iterator[tuple[
     yield from found
 
 
-def check_promises_that_hold_always(learner: Learner) -> None:
+def _check_promises_that_hold_always(learner: Learner) -> None:
     """Updates and mistakes never exceed what the theorem promises on separable data of known margin."""
     for setting in _settings_with_a_promise(learner, "updates", "mistakes"):
         updates, mistakes = (_promised(learner, about, *setting) for about in ("updates", "mistakes"))
@@ -433,7 +433,7 @@ def check_promises_that_hold_always(learner: Learner) -> None:
             assert trace.mistakes <= mistakes, f"{trace.mistakes} mistakes; promised at most {mistakes}"
 
 
-def check_promises_that_hold_late(learner: Learner) -> None:
+def _check_promises_that_hold_late(learner: Learner) -> None:
     """The bound on updates holds however late feedback comes."""
     updates = _promised(learner, "updates", 3, 4, 0.2)
     if updates == math.inf:
@@ -450,7 +450,7 @@ def check_promises_that_hold_late(learner: Learner) -> None:
         assert player.n_updates_ <= updates, f"{player.n_updates_} updates; promised at most {updates}"
 
 
-def check_promises_that_hold_on_average(learner: Learner, runs: int = 20) -> None:
+def _check_promises_that_hold_on_average(learner: Learner, runs: int = 20) -> None:
     """Mean mistakes over fixed seeds stay under the expected bound, within three standard errors."""
     for setting in _settings_with_a_promise(learner, "expected mistakes"):
         expected, problem = _promised(learner, "expected mistakes", *setting), separable_problem(1500, *setting)

@@ -28,7 +28,7 @@ class _Numbers(NamedTuple):
 
 _ARGUMENTS = {"k": "n_classes", "gamma": "margin", "kernels": "n_kernels", "hypotheses": "n_hypotheses"}
 """The argument of a bound that an option gives, where it is called differently."""
-OPTIONS = {_ARGUMENTS.get(name, name): f"--{name}" for name in _Numbers._fields}
+_OPTIONS = {_ARGUMENTS.get(name, name): f"--{name}" for name in _Numbers._fields}
 """The option that gives each argument of a bound."""
 
 
@@ -44,11 +44,11 @@ def command(
         return
     if theorem not in BOUNDS:
         raise ValueError(f"there is no bound for theorem {theorem!r}; there are {', '.join(BOUNDS)}")
-    chosen, given = BOUNDS[theorem], dict(zip(OPTIONS, numbers, strict=True))
+    chosen, given = BOUNDS[theorem], dict(zip(_OPTIONS, numbers, strict=True))
     arguments: dict[str, Any] = {name: given[name] for name in chosen.parameters}
-    if missing := [OPTIONS[name] for name, value in arguments.items() if value is None]:
+    if missing := [_OPTIONS[name] for name, value in arguments.items() if value is None]:
         raise ValueError(f"theorem {theorem} needs {', '.join(missing)} as well")
-    if spare := [OPTIONS[name] for name, value in given.items() if value is not None and name not in arguments]:
+    if spare := [_OPTIONS[name] for name, value in given.items() if value is not None and name not in arguments]:
         raise ValueError(f"theorem {theorem} does not take {', '.join(spare)}")
     claim = chosen.claim(**arguments)
     if json:
@@ -69,6 +69,6 @@ def _print_list() -> None:
     table = Table("theorem", "side", "what", "options", title="The bounds: onebit bound THEOREM …")
     for theorem in sorted(BOUNDS, key=reading_order):
         entry = BOUNDS[theorem]
-        options = " ".join(OPTIONS[name] for name in entry.parameters)
+        options = " ".join(_OPTIONS[name] for name in entry.parameters)
         table.add_row(theorem, entry.side, entry.title.removeprefix("Return "), options)
     Console().print(table)

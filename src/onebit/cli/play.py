@@ -75,7 +75,11 @@ def command(
     draw = partial(_draw_mistakes, trace, wrong, f"{learner} on {found.name}")
     figures = [Drawing("mistakes", "Mistakes", f"{caption}over all of it.", draw)] if is_drawn else []
     table = Table(_COLUMNS, _rows(found, trace, wrong))
-    _print(console, table, wrong)
+    print_table(console, replace(table, rows=table.rows[: _MOST_CLASSES + 1], sections=[1]))
+    if (n_more := len(table.rows) - _MOST_CLASSES - 1) > 0:
+        console.print(f"… and {n_more} rarer classes, which report.html lists")
+    rates = ", ".join(f"{rate:.1%}" for rate in _tenths(wrong))
+    console.print(f"Mistakes by tenths of the stream: {rates}", soft_wrap=True)
     facts = {
         "Learner": learner,
         "Data set": found.name,
@@ -184,12 +188,3 @@ def _draw_mistakes(trace: Trace, wrong: np.ndarray, title: str) -> "Figure":
         right.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
         right.grid(visible=False, axis="x")
     return figure
-
-
-def _print(console: Console, table: Table, wrong: np.ndarray) -> None:
-    n_more = len(table.rows) - _MOST_CLASSES - 1
-    print_table(console, replace(table, rows=table.rows[: _MOST_CLASSES + 1], sections=[1]))
-    if n_more > 0:
-        console.print(f"… and {n_more} rarer classes, which report.html lists")
-    rates = ", ".join(f"{rate:.1%}" for rate in _tenths(wrong))
-    console.print(f"Mistakes by tenths of the stream: {rates}", soft_wrap=True)

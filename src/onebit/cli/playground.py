@@ -41,7 +41,7 @@ def command(
     import uvicorn
 
     from onebit.playground.server import Playground
-    from onebit.service.server import Server, connection_limits, raise_file_limit
+    from onebit.service.server import Connections, Server, raise_file_limit
 
     listening = _listen(port)
     address = f"http://{_HOST}:{listening.getsockname()[1]}/"
@@ -52,7 +52,7 @@ def command(
     if browser:
         threading.Timer(0.5, webbrowser.open, [address]).start()
     with suppress(KeyboardInterrupt):
-        Server(settings, connection_limits(None, None, raise_file_limit())).run(sockets=[listening])
+        Server(settings, Connections(n_files=raise_file_limit())).run(sockets=[listening])
     console.print("Stopped.")
 
 

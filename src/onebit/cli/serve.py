@@ -65,11 +65,10 @@ def command(
     app = Service(
         folder, log=log, tokens_required=is_open_to_others, rate=rate, warms=True, memory=n_bytes, audit=audit
     )
-    connections = server.connection_limits(max_connections, max_connections_per_address, server.raise_file_limit())
-    server.set_up_process()
-    server.set_up_log(log_requests)
+    connections = server.Connections(max_connections, max_connections_per_address, server.raise_file_limit())
+    server.set_up_process(log_requests)
     if os.path.lexists(folder / FILE) and not read_tokens(folder):
-        logging.getLogger(server.NAME).warning("%s has no token: nobody may ask until one is added", folder / FILE)
+        logging.getLogger("onebit.serve").warning("%s has no token: nobody may ask until one is added", folder / FILE)
     NOTICE.keep_quiet()  # the journal has a line for each decider
     config = uvicorn.Config(app, host, port, **_UVICORN)
     deciders = app.workers

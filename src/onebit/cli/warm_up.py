@@ -80,22 +80,18 @@ def _check_place() -> Path:
     return folder
 
 
-def _steps(player: LearnerPlayer) -> list[Callable[[], None]]:
+def _steps(player: LearnerPlayer) -> list[Callable[[], Any]]:
     """Return what compiles a learner for one round at a time, by records or rows, and for whole streams."""
     rows = np.random.default_rng(0).normal(size=(_N_ROUNDS, _N_CLASSES))
     rows *= np.geomspace(1.0, 100.0, _N_ROUNDS)[:, None]  # learners that scale columns do it again
     y = rows.argmax(axis=1)
     played: list[Any] = [rows, scipy.sparse.csr_array(np.where(abs(rows) < 1.0, 0.0, rows))]
-    steps: list[Callable[[], None]] = [partial(_play, player, X, y) for X in played]
+    steps: list[Callable[[], Any]] = [partial(play, build(player.spec), X, y, seed=0) for X in played]
     if isinstance(build(player.spec), BanditSVM):
         # Two rows over and over: it plays such a stream in blocks, which are compiled apart.
         two = np.flatnonzero(np.diff(y))[0] + np.arange(_N_CALM) % 2
-        steps.append(partial(_play, player, rows[two], y[two]))
+        steps.append(partial(play, build(player.spec), rows[two], y[two], seed=0))
     return steps if player.full_information else [partial(_decide, player, rows, y), *steps]
-
-
-def _play(player: LearnerPlayer, X: Any, y: np.ndarray) -> None:
-    play(build(player.spec), X, y, seed=0)
 
 
 def _decide(player: LearnerPlayer, rows: np.ndarray, y: np.ndarray) -> None:

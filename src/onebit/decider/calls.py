@@ -102,7 +102,7 @@ def tell(decider: Decider, id: _Id, correct: _Correct) -> _Json:
 def correct(decider: Decider, id: _Id, correct: _Correct) -> _Json:
     """Say that an answer given before was a mistake, and what it should have been.
 
-    For a ticket without an answer use tell. Example: {"id": "5-9f86d081884c7d65", "correct": false}
+    For a ticket without an answer use tell. Takes a replay. Example: {"id": "5-9f86d081884c7d65", "correct": false}
     """
     decider.correct_answer(id, correct)
     return {"done": True}
@@ -111,7 +111,7 @@ def correct(decider: Decider, id: _Id, correct: _Correct) -> _Json:
 def withdraw(decider: Decider, id: _Id) -> _Json:
     """Say that an answer given before was a mistake, and that the right one is not known.
 
-    Example: {"id": "5-9f86d081884c7d65"}
+    Takes a replay. Example: {"id": "5-9f86d081884c7d65"}
     """
     decider.withdraw(id)
     return {"done": True}
@@ -152,7 +152,10 @@ def change(
     exploration_floor: _Floor = UNSET,
     max_open: _Count = UNSET,
 ) -> _Json:
-    """Change settings from now on."""
+    """Change deadline, silence, exploration_floor or max_open, from now on.
+
+    Example: {"deadline": 604800}
+    """
     given = {"deadline": deadline, "silence": silence, "exploration_floor": exploration_floor, "max_open": max_open}
     decider.change(**{name: value for name, value in given.items() if value is not UNSET})
     return decider.settings.changeable()

@@ -35,7 +35,7 @@ class Algorithm(NamedTuple):
     score : (state, X, t, scratch, settings) → READY, FULL or UNSCORED
         Writes the scores of a row. It learns nothing.
     choose : (scratch, draw, settings) → (label, explored)
-        May call ``uniform(draw)``, once.
+        May call ``uniform(draw)``, once. It also writes ``scratch.propensities[label]`` if `update` needs that.
     probabilities : (scratch, settings)
         Writes the probability with which `choose` draws each label to ``scratch.propensities``.
     update : (state, X, t, scratch, answer, settings) → changed
@@ -79,7 +79,7 @@ class CompiledAlgorithm(NamedTuple):
     guess: Callable[..., tuple[int, int, bool, float]]
     """(state, row, scratch, seed, round, settings) → READY or why not, label, explored, propensity."""
     update: Callable[..., bool]
-    """(state, row, scratch, label, explored, correct, truth, settings) → changed."""
+    """(state, row, scratch, answer, settings) → changed."""
 
 
 @cache
@@ -118,7 +118,8 @@ def compile_algorithm(
                 # The label is fixed before the guess is drawn: `choose` never sees y.
                 label, explored = choose(scratch, Draw(seed, first_round + start + t), settings)
                 correct = is_right(label, y[t])
-                answer = Answer(label, explored, correct, y[t] if full_information else -1)  # or one bit
+                truth = y[t] if full_information else -1  # or one bit
+                answer = Answer(label, explored, correct, truth, scratch.propensities[label])
                 changed = update(state, X, t, scratch, answer, settings)
                 mistakes += not correct
                 updates += changed
@@ -149,11 +150,8 @@ def compile_algorithm(
         label, explored = choose(seen, Draw(seed, round), numbers)
         return why, int(label), bool(explored), float(seen.propensities[label])  # NumPy's own, if nothing is compiled
 
-    def update_one(
-        state: Any, row: Rows, scratch: Any, label: int, explored: bool, correct: bool, truth: int, settings: Any
-    ) -> bool:
-        answer = Answer(label, explored, correct, truth)
-        return update(state_of(*state), row, 0, scratch_of(*scratch), answer, settings_of(*settings))
+    def update_one(state: Any, row: Rows, scratch: Any, answer: Any, settings: Any) -> bool:
+        return update(state_of(*state), row, 0, scratch_of(*scratch), Answer(*answer), settings_of(*settings))
 
     return CompiledAlgorithm(finished(loop, is_long=True), finished(guess), finished(update_one))
 

@@ -74,7 +74,7 @@ class State(ABC):
     """What of `scratch` has one entry per class, along its last axis."""
     takes_sparse: ClassVar[bool] = False
     """Whether its functions take sparse rows; otherwise rows are made dense, as many at a time as fit in memory."""
-    may_have_kernel: ClassVar[bool] = True
+    may_have_kernel: ClassVar[bool] = False
     """Whether a kernel can be to blame for a row that cannot be scored."""
     scores_in_python = False
     """Whether `fill` has something to do: then a stream is handed to the loop row by row."""
@@ -87,6 +87,10 @@ class State(ABC):
     _ready: Mapping[type, tuple[CompiledAlgorithm, Any, Any, Any]] = MappingProxyType({})
     """What a round needs, by kind of rows: looking each up would cost a tenth of the round."""
     _compiled: Mapping[bool, CompiledAlgorithm] = MappingProxyType({})
+
+    def __init__(self, arrays: Any, settings: Any, n_classes: int) -> None:
+        self.arrays, self.settings, self.n_classes = arrays, settings, n_classes
+        self.scratch = self.new_scratch()
 
     # What a subclass gives, or may replace.
 
@@ -200,7 +204,7 @@ class State(ABC):
 
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from the answer to one guess and return whether anything changed; `truth` as in `Answer`."""
-        round, _, _, explored, label, row, scores, *_ = guess
+        round, _, propensity, explored, label, row, scores, *_ = guess
         if self._scored_round != round:
             # The answer is late: other rounds were played since the guess.
             self.score(row, row)
@@ -209,7 +213,7 @@ class State(ABC):
         else:
             compiled, state, scratch, settings = self._ready[type(row)]
         self._scored_round = -1
-        return compiled.update(state, row, scratch, label, explored, correct, truth, settings)
+        return compiled.update(state, row, scratch, (label, explored, correct, truth, propensity), settings)
 
     def score(self, prepared: Rows, row: Rows | str) -> None:
         """Write the scores of a row to `scratch`; `row` is what an error names."""
@@ -229,12 +233,15 @@ class State(ABC):
         propensities: Floats = self.scratch.propensities.copy()
         return propensities
 
-    def learn_as_played(self, row: Rows, label: int, explored: bool, correct: bool, truth: int) -> bool:
+    def learn_as_played(
+        self, row: Rows, label: int, explored: bool, correct: bool, truth: int, propensity: float = 1.0
+    ) -> bool:
         """Learn from a round that another system played as if it were one of its own."""
         prepared = self.prepare(row)
         self.score(prepared, row)
         compiled, arrays, scratch, settings = self._ready[type(prepared)]
-        return compiled.update(arrays, unlocked(prepared), scratch, label, explored, correct, truth, settings)
+        answer = label, explored, correct, truth, propensity
+        return compiled.update(arrays, unlocked(prepared), scratch, answer, settings)
 
     # Some of the labels only.
 

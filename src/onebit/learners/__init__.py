@@ -1,23 +1,27 @@
 """The learners, one file for each or for a family. `all_learners` lists them."""
 
 from onebit.learners.bandit_halving import BanditHalving
-from onebit.learners.bandit_perceptron import BanditPerceptron
 from onebit.learners.bandit_svm import BanditSVM
-from onebit.learners.banditron import Banditron
 from onebit.learners.base import Learner
 from onebit.learners.baselines import Majority, UniformGuess
-from onebit.learners.costs import RegCB, SquareCB
 from onebit.learners.full_information_svm import FullInformationSVM
-from onebit.learners.greedy import EpsilonGreedy, ExploreFirst, FullInformationRidge
-from onebit.learners.logistic import AdaptiveSurrogate, FullInformationLogistic, Gaptron
-from onebit.learners.multiclass_perceptron import MulticlassPerceptron
+from onebit.learners.gradient import AdaptiveSurrogate, FullInformationLogistic, Gaptron
+from onebit.learners.linear_bandits import (
+    Confidit,
+    EpsilonGreedy,
+    ExploreFirst,
+    FullInformationRidge,
+    LinUCB,
+    RegCB,
+    SquareCB,
+)
 from onebit.learners.nearest_neighbor import NearestNeighbor
 from onebit.learners.p_newtron import PNewtron
 from onebit.learners.passive_aggressive import ConservativePassiveAggressive, FullInformationPassiveAggressive
+from onebit.learners.perceptrons import BanditPerceptron, Banditron, MulticlassPerceptron
 from onebit.learners.saving import load
 from onebit.learners.soba import SOBA
 from onebit.learners.thompson_sampling import ThompsonSampling
-from onebit.learners.upper_confidence import Confidit, LinUCB
 from onebit.learners.wrapped import Wrapped
 
 __all__ = [

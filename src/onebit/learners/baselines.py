@@ -40,7 +40,7 @@ class UniformGuess(Learner):
 
     def _new_state(self) -> State:
         # It has a state nevertheless, so that features are checked as in other learners.
-        return space_for(None, UNIFORM, (1.0,), self.n_features_in_, len(self.classes_))
+        return space_for(None, _UNIFORM, (1.0,), self.n_features_in_, len(self.classes_))
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the same probability for every class: the baseline of a log loss."""
@@ -53,7 +53,7 @@ def _learn_nothing(_answer: Answer, _scratch: Scratch, _settings: Any) -> bool:
     return False
 
 
-UNIFORM = Rule(f"{__name__}:UNIFORM", mostly_highest, write_chances, _learn_nothing, _learn_nothing)
+_UNIFORM = Rule(f"{__name__}:_UNIFORM", mostly_highest, write_chances, _learn_nothing, _learn_nothing)
 
 
 @dataclass(eq=False, repr=False)

@@ -12,6 +12,7 @@ Two more are optional: ``_add_class()`` makes room for one more class, which `cl
 """
 
 import copy
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,11 +99,12 @@ class ByHand(State):
         return hasattr(self._learner, "_learn_from_log")
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        answer = Answer(label, False, correct, truth)
+        answer = Answer(label, False, correct, truth, math.nan if propensity is None else propensity)
         return bool(self._own("_learn_from_log")(check_rows(row, "features"), answer, propensity))
 
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
-        return bool(self._own("_update")(guess, Answer(guess.index, guess.explored, correct, truth)))
+        answer = Answer(guess.index, guess.explored, correct, truth, guess.propensity)
+        return bool(self._own("_update")(guess, answer))
 
     def score_rows(self, rows: Rows) -> Floats:
         """Return the probabilities of every row: there are no scores."""

@@ -37,7 +37,10 @@ def write_chances(scores: Floats, settings: Any, out: Floats) -> None:
 @jit_inline
 def choose_mostly_highest(scratch: Any, draw: Draw, settings: Any) -> tuple[int, bool]:
     """Do it as the `choose` of an `Algorithm`."""
-    return mostly_highest(scratch.scores, draw, settings)
+    label, explored = mostly_highest(scratch.scores, draw, settings)
+    is_highest = not explored or label == highest(scratch.scores)
+    scratch.propensities[label] = chance_of(is_highest, settings[0], scratch.scores.shape[0])
+    return label, explored
 
 
 @jit_inline

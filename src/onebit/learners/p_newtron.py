@@ -13,6 +13,56 @@ from onebit.learners.exploring import n_allowed, write_softmax
 from onebit.learners.second_order import Scratch, SecondOrderLearner, SecondOrderState, Settings
 
 
+@jit_inline
+def _mixed(chance: float, exploration: float, n_classes: int) -> float:
+    # Written this way, a single label has propensity exactly 1.
+    return chance + exploration * (1.0 / n_classes - chance)
+
+
+@jit_inline
+def _choose(scratch: Scratch, draw: Draw, settings: Settings) -> tuple[int, bool]:
+    number, exploration, n_classes = uniform(draw), settings.exploration, scratch.current.shape[0]
+    write_softmax(scratch.current, settings.sharpness, scratch.shares)
+    # One number serves both choices: on either side of the rate it is uniform again after rescaling.
+    explored, label = number < exploration, 0
+    if explored:
+        label = uniform_label(number / exploration, n_classes)
+    else:
+        left = (number - exploration) / (1.0 - exploration)
+        while label < n_classes - 1 and left >= scratch.shares[label]:
+            left -= scratch.shares[label]
+            label += 1
+    scratch.propensities[label] = _mixed(scratch.shares[label], exploration, n_classes)
+    return label, explored
+
+
+@jit_inline
+def _write_propensities(scratch: Scratch, settings: Settings) -> None:
+    n_classes = scratch.current.shape[0]
+    write_softmax(scratch.current, settings.sharpness, scratch.propensities)
+    for i in range(n_classes):
+        scratch.propensities[i] = _mixed(scratch.propensities[i], settings.exploration, n_classes)
+
+
+@jit_inline
+def _plan(scratch: Scratch, answer: Answer, settings: Settings) -> tuple[float, float]:
+    n, shares, scores, chance = n_allowed(scratch.scores), scratch.shares, scratch.scores, answer.propensity
+    write_softmax(scores, settings.sharpness, shares)
+    soft = shares[answer.label]
+    sign, length, bend = 1.0, soft / chance, settings.curvature
+    if answer.correct:
+        sign, length, bend = -1.0, (1.0 - soft) / chance, chance * settings.curvature
+    along = 0.0
+    for i in range(shares.shape[0]):
+        shares[i] = 0.0
+        if scores[i] > -math.inf:
+            shares[i] = sign * ((1.0 if i == answer.label else 0.0) - 1.0 / n)
+            along += shares[i] * scores[i]
+    if n < 2:
+        return 0.0, 0.0
+    return bend * length * length, length * (1.0 - bend * length * along)
+
+
 @dataclass(eq=False, repr=False)
 class PNewtron(SecondOrderLearner):
     """Draws labels by the softmax of its scores, and follows the leader on a quadratic model of the logistic loss.
@@ -62,72 +112,17 @@ class PNewtron(SecondOrderLearner):
     _: KW_ONLY
     diagonal: bool = False
 
+    _choose, _write_propensities = staticmethod(_choose), staticmethod(_write_propensities)
+    _plan = staticmethod(_plan)
+
     def _new_state(self) -> SecondOrderState:
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         sharpness = check_number("sharpness", self.sharpness, above=0.0, at_most=1e6)
         curvature = check_number("curvature", self.curvature, above=1e-31, at_most=1e30)
         radius = check_number("radius", self.radius, above=1e-16, at_most=1e15)
-        return _State(self, self.diagonal, Settings(exploration, 1.0 / radius, radius, sharpness, curvature))
+        return SecondOrderState(self, Settings(exploration, 1.0 / radius, radius, sharpness, curvature))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
         yield cls()
         yield cls(exploration=0.2, diagonal=True)
-
-
-@jit_inline
-def _mixed(chance: float, exploration: float, n_classes: int) -> float:
-    # Written this way, a single label has propensity exactly 1.
-    return chance + exploration * (1.0 / n_classes - chance)
-
-
-@jit_inline
-def _choose(scratch: Scratch, draw: Draw, settings: Settings) -> tuple[int, bool]:
-    number, exploration, n_classes = uniform(draw), settings.exploration, scratch.current.shape[0]
-    # One number serves both choices: on either side of the rate it is uniform again after rescaling.
-    if number < exploration:
-        return uniform_label(number / exploration, n_classes), True
-    write_softmax(scratch.current, settings.sharpness, scratch.shares)
-    left, label = (number - exploration) / (1.0 - exploration), 0
-    while label < n_classes - 1 and left >= scratch.shares[label]:
-        left -= scratch.shares[label]
-        label += 1
-    return label, False
-
-
-@jit_inline
-def _write_propensities(scratch: Scratch, settings: Settings) -> None:
-    n_classes = scratch.current.shape[0]
-    write_softmax(scratch.current, settings.sharpness, scratch.propensities)
-    for i in range(n_classes):
-        scratch.propensities[i] = _mixed(scratch.propensities[i], settings.exploration, n_classes)
-
-
-@jit_inline
-def _chance(scratch: Scratch, answer: Answer, settings: Settings) -> float:
-    write_softmax(scratch.scores, settings.sharpness, scratch.shares)
-    return _mixed(scratch.shares[answer.label], settings.exploration, n_allowed(scratch.scores))
-
-
-@jit_inline
-def _plan(scratch: Scratch, answer: Answer, chance: float, settings: Settings) -> tuple[float, float]:
-    n, shares, scores = n_allowed(scratch.scores), scratch.shares, scratch.scores
-    write_softmax(scores, settings.sharpness, shares)
-    soft = shares[answer.label]
-    sign, length, bend = 1.0, soft / chance, settings.curvature
-    if answer.correct:
-        sign, length, bend = -1.0, (1.0 - soft) / chance, chance * settings.curvature
-    along = 0.0
-    for i in range(shares.shape[0]):
-        shares[i] = 0.0
-        if scores[i] > -math.inf:
-            shares[i] = sign * ((1.0 if i == answer.label else 0.0) - 1.0 / n)
-            along += shares[i] * scores[i]
-    if n < 2:
-        return 0.0, 0.0
-    return bend * length * length, length * (1.0 - bend * length * along)
-
-
-class _State(SecondOrderState):
-    choose, write_propensities = staticmethod(_choose), staticmethod(_write_propensities)
-    chance, plan = staticmethod(_chance), staticmethod(_plan)

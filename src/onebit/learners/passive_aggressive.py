@@ -9,8 +9,7 @@ from onebit.engine.jit import jit_inline, jit_internal
 from onebit.engine.loop import clear
 from onebit.game import Answer
 from onebit.inputs import check_number
-from onebit.learners.base import Learner
-from onebit.learners.gradient import SQUARE, GradientState, Scratch, Weights
+from onebit.learners.gradient import GradientLearner, GradientState, Scratch, Weights
 
 
 class _Settings(NamedTuple):
@@ -31,8 +30,16 @@ def _passive_aggressive(score: float, sign: float, square: float, largest: float
     return sign * size if size < math.inf else 0.0
 
 
+@jit_internal
+def _learn_bit(_state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
+    gains, label, sign = scratch.gains, answer.label, 1.0 if answer.correct else -1.0
+    clear(gains)
+    gains[label] = _passive_aggressive(scratch.scores[label], sign, scratch.square[0], settings.largest)
+    return gains[label] != 0.0
+
+
 @dataclass(eq=False, repr=False)
-class ConservativePassiveAggressive(Learner):
+class ConservativePassiveAggressive(GradientLearner):
     """One binary learner per class; the highest score is guessed, and only its learner is updated.
 
     With s = 1 for right and s = −1 for wrong, the guessed class gains s·τ·x, τ = min(C, max(0, 1 − s⟨w, x⟩)/‖x‖²): the
@@ -66,24 +73,29 @@ class ConservativePassiveAggressive(Learner):
 
     C: float = 1.0
 
+    _learn = staticmethod(_learn_bit)
+
     def _new_state(self) -> GradientState:
-        return _ConservativeState(self, _settings(self.C))
+        return GradientState(self, _settings(self.C))
 
 
 @jit_internal
-def _learn_bit(_state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
-    gains, label, sign = scratch.gains, answer.label, 1.0 if answer.correct else -1.0
+def _learn_label(_state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
+    gains, scores, label, rival = scratch.gains, scratch.scores, answer.truth, -1
     clear(gains)
-    gains[label] = _passive_aggressive(scratch.scores[label], sign, scratch.known[SQUARE], settings.largest)
-    return gains[label] != 0.0
-
-
-class _ConservativeState(GradientState):
-    learn = staticmethod(_learn_bit)
+    for i in range(scores.shape[0]):
+        if i != label and (rival < 0 or scores[i] > scores[rival]):
+            rival = i
+    if rival < 0:
+        return False
+    # One class gains what another loses, so the squared length of the direction is 2‖x‖².
+    size = _passive_aggressive(scores[label] - scores[rival], 1.0, 2.0 * scratch.square[0], settings.largest)
+    gains[label], gains[rival] = size, -size
+    return size != 0.0
 
 
 @dataclass(eq=False, repr=False)
-class FullInformationPassiveAggressive(Learner):
+class FullInformationPassiveAggressive(GradientLearner):
     """The floor under `ConservativePassiveAggressive`: the shortest step that puts the right label ahead by 1.
 
     Its feedback is the label itself: ``tell(guess, correct, label=…)``. The highest score is guessed. With y the right
@@ -120,31 +132,13 @@ class FullInformationPassiveAggressive(Learner):
 
     C: float = 1.0
 
+    _learn = staticmethod(_learn_label)
+
     def _new_state(self) -> GradientState:
-        return _FullInformationState(self, _settings(self.C))
+        return GradientState(self, _settings(self.C))
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return Theorem 10's ⌊2(R/γ)²⌋ mistakes, which hold here too if C is 1/(2R²) or more."""
         if not 2.0 * _settings(self.C).largest * radius * radius >= 1.0:
             return ()
         return (BOUNDS["10"].claim(f"{type(self).__name__}, C ≥ 1/(2R²)", radius=radius, margin=margin),)
-
-
-@jit_internal
-def _learn_label(_state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
-    gains, scores, label, rival = scratch.gains, scratch.scores, answer.truth, -1
-    clear(gains)
-    for i in range(scores.shape[0]):
-        if i != label and (rival < 0 or scores[i] > scores[rival]):
-            rival = i
-    if rival < 0:
-        return False
-    # One class gains what another loses, so the squared length of the direction is 2‖x‖².
-    size = _passive_aggressive(scores[label] - scores[rival], 1.0, 2.0 * scratch.known[SQUARE], settings.largest)
-    gains[label], gains[rival] = size, -size
-    return size != 0.0
-
-
-class _FullInformationState(GradientState):
-    learn = staticmethod(_learn_label)
-    full_information = True

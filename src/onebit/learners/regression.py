@@ -9,8 +9,8 @@ size of the rounding, if that is larger), so Aᵢ⁻¹ stays positive definite.
 The diagonal form keeps the diagonal of Aᵢ alone and takes the same step with it, in O(d). The logistic form is of first
 order: its steps are divided by the root of the summed squares of the gradients (AdaGrad).
 
-A learner's file has its way to explore: a subclass of `RegressionState` with a compiled function that writes the
-propensity of each label from predictions and their widths.
+A learner has its way to explore: a compiled function that writes the propensity of each label from predictions and
+their widths.
 """
 
 import math
@@ -63,29 +63,20 @@ class Scratch(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The numbers that the compiled functions need."""
+    """The numbers that the compiled functions need; what a learner leaves out follows from its settings."""
 
     own: Any  # A tuple: what the learner's way to explore needs
-    kind: int
-    regularization: float  # λ
-    right: float  # the target of a right guess
-    wrong: float
-    low: float  # predictions are projected to [low, high]
-    high: float
-    learning_rate: float  # of the logistic form
-    drops_products: bool
-    """Whether the diagonal form drops products of different features altogether, as Confidit's does."""
-    has_widths: bool  # whether `score` computes widths, its most expensive part in the full form
-    most_square: float  # the largest ‖x‖² that is accepted
-    full_information: bool  # whether the feedback is the label: then every class learns from every round
-
-
-class RegressionLearner(Learner):
-    """Regresses right or wrong on the features, for each class on the rounds whose answers concern it."""
-
-    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
-        is_full = not getattr(self, "diagonal", True) and getattr(self, "scores", "ridge") == "ridge"
-        return float(rounds) * n_classes * n_features**2 if is_full else 0.0
+    right: float = 1.0  # the target of a right guess
+    wrong: float = 0.0
+    low: float = -math.inf  # predictions are projected to [low, high]
+    high: float = math.inf
+    regularization: float = 0.0  # λ
+    drops_products: bool = False  # whether the diagonal form drops products of different features, as Confidit's does
+    has_widths: bool = False  # whether `score` computes widths, its most expensive part in the full form
+    kind: int = _FULL
+    learning_rate: float = 1.0  # of the logistic form
+    most_square: float = 0.0  # the largest ‖x‖² that is accepted
+    full_information: bool = False  # whether the feedback is the label: then every class learns from every round
 
 
 @jit_inline
@@ -93,16 +84,31 @@ def _mostly_highest(scratch: Scratch, settings: Settings) -> None:
     write_chances(scratch.scores, settings.own, scratch.propensities)
 
 
-class RegressionState(State):
-    """One regression per class; guesses the highest prediction, or any label with probability ``own[0]``.
+class RegressionLearner(Learner):
+    """Regresses right or wrong on the features, for each class on the rounds whose answers concern it.
 
-    `own` is what the way to explore needs; `right` and `wrong` are targets; predictions are projected to [low, high].
+    It guesses the highest prediction, or any label with probability ``own[0]``, unless a subclass explores otherwise.
+    """
+
+    diagonal: bool
+    _write_propensities: ClassVar[Callable[..., None]] = staticmethod(_mostly_highest)
+    """``(scratch, settings)``: writes the propensity of each label, all 0 before."""
+    _draw_label: ClassVar[Callable[..., int] | None] = None
+    """``(scratch, draw, settings)`` → label, for a learner that draws otherwise than from the propensities."""
+
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        is_full = not self.diagonal and getattr(self, "scores", "ridge") == "ridge"
+        return float(rounds) * n_classes * n_features**2 if is_full else 0.0
+
+
+class RegressionState(State):
+    """One regression per class.
+
     The settings `diagonal`, `regularization`, `scores` and `learning_rate` are checked here, if the learner has them.
     """
 
     arrays: _Regressions
     settings: Settings
-    may_have_kernel = False
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **dict.fromkeys(("weights", "responses"), ("class", "")),
         **dict.fromkeys(("grams", "inverses"), ("class", "", "")),
@@ -110,46 +116,33 @@ class RegressionState(State):
     }
     per_class: ClassVar[tuple[str, ...]] = "scores", "projected", "widths", "propensities"
 
-    write_propensities: ClassVar[Callable[..., None]] = staticmethod(_mostly_highest)
-    """``(scratch, settings)``: writes the propensity of each label, all 0 before."""
-    draw: ClassVar[Callable[..., int] | None] = None
-    """``(scratch, draw, settings)`` → label, for a learner that draws otherwise than from the propensities."""
-    has_widths: ClassVar[bool] = False
-
-    def __init__(
-        self,
-        learner: RegressionLearner,
-        own: tuple[float, ...],
-        *,
-        right: float = 1.0,
-        wrong: float = 0.0,
-        low: float = -math.inf,
-        high: float = math.inf,
-        regularization: float | None = None,
-        drops_products: bool = False,
-    ) -> None:
+    def __init__(self, learner: RegressionLearner, settings: Settings) -> None:
         given, n_features, n_classes = learner.get_params(deep=False), learner.n_features_in_, len(learner.classes_)
         rate = check_number("learning_rate", given.get("learning_rate", 1.0), above=0.0, at_most=MOST)
         is_logistic = check_choice("scores", given.get("scores", "ridge"), ("ridge", "logistic")) == "logistic"
-        is_diagonal = check_switch("diagonal", given["diagonal"])
-        start = given["regularization"] if regularization is None else regularization
-        start = check_number("regularization", start, above=LEAST, at_most=MOST)
+        is_diagonal = check_switch("diagonal", learner.diagonal)
         kind = _LOGISTIC if is_logistic else _DIAGONAL if is_diagonal else _FULL
-        most_square = MOST * min(1.0, start)  # then A⁻¹b and xᵀA⁻¹x do not overflow
-        target = right, wrong, low, high
-        told = learner.full_information
-        self.settings = Settings(own, kind, start, *target, rate, drops_products, self.has_widths, most_square, told)
-        self.n_classes = n_classes
+        start = given.get("regularization", settings.regularization)
+        start = check_number("regularization", start, above=LEAST, at_most=MOST)
+        self._kind = type(learner)
+        settings = settings._replace(
+            kind=kind,
+            regularization=start,
+            learning_rate=rate,
+            drops_products=settings.drops_products and kind == _DIAGONAL,
+            most_square=MOST * min(1.0, start),  # then A⁻¹b and xᵀA⁻¹x do not overflow
+            full_information=learner.full_information,
+        )
         squares, rows = (n_classes, n_features, n_features if kind == _FULL else 1), (n_classes, n_features)
         try:
             check_memory(16 * math.prod(squares))
         except MemoryError as error:
             raise ValueError(f"diagonal must be True for {n_features} features: {error}") from error
         steps, answers = np.zeros(n_classes, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        self.arrays = _Regressions(np.zeros(rows), np.zeros(squares), np.zeros(squares), np.zeros(rows), steps, answers)
+        arrays = _Regressions(np.zeros(rows), np.zeros(squares), np.zeros(squares), np.zeros(rows), steps, answers)
+        super().__init__(arrays, settings, n_classes)
         for label in range(n_classes):
             self._start(label)
-        self.scratch = self.new_scratch()
 
     def _start(self, label: int) -> None:
         """Set a class's A to λI."""
@@ -172,8 +165,7 @@ class RegressionState(State):
         return Scratch(scores, projected, widths, square, answers, image, below, propensities)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        kind = type(self)
-        return _algorithm(kind.write_propensities, kind.draw, self.settings.full_information)
+        return _algorithm(self._kind._write_propensities, self._kind._draw_label, self.settings.full_information)
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn as from its own round; the propensity is not needed: the choice of rows does not bias a regression."""
@@ -233,29 +225,23 @@ def _update(state: _Regressions, X: Floats, t: int, scratch: Scratch, answer: An
     return True
 
 
-@jit_inline
-def _drawn_label(propensities: Floats, number: float) -> int:
-    """Draw a label by its propensity from a uniform number in [0, 1)."""
-    total, last = 0.0, 0
-    for i in range(propensities.shape[0]):
-        if propensities[i] > 0.0:
-            total, last = total + propensities[i], i
-            if number < total:
-                return i
-    return last  # rounding: the propensities add up to a little less than 1
-
-
 @cache
-def _algorithm(write_propensities: Any, draw_label: Any, full_information: bool) -> Algorithm:
+def _algorithm(write_own: Any, draw_label: Any, full_information: bool) -> Algorithm:
     def write(scratch: Scratch, settings: Settings) -> None:
         clear(scratch.propensities)
-        write_propensities(scratch, settings)
+        write_own(scratch, settings)
 
     write = jit_no_refcount(write)
 
     def draw_by_propensity(scratch: Scratch, draw: Draw, settings: Settings) -> int:
         write(scratch, settings)
-        return _drawn_label(scratch.propensities, uniform(draw))
+        number, total, last = uniform(draw), 0.0, 0
+        for i in range(scratch.propensities.shape[0]):
+            if scratch.propensities[i] > 0.0:
+                total, last = total + scratch.propensities[i], i
+                if number < total:
+                    return i
+        return last  # rounding: the propensities add up to a little less than 1
 
     chosen = jit_inline(draw_by_propensity) if draw_label is None else draw_label
 
@@ -319,19 +305,29 @@ def _absorb(
         return  # the square of the row underflows
     projected = min(max(score, settings.low), settings.high)
     back = (projected - score) / width  # w + back·A⁻¹x is the nearest to w, as A measures it, that predicts it
-    if settings.drops_products and settings.kind == _DIAGONAL:
-        _separate_step(state, label, x, target, back, image)
-        return
     gain = (target - projected) / (1.0 + width) + back
     for j in range(x.shape[0]):
-        state.weights[label, j] += gain * image[j]
-        state.responses[label, j] += (target + back) * x[j]
+        if settings.drops_products:  # w ← A_new⁻¹(A_old·w′ + target·x), where w′ is w projected
+            gram = state.grams[label, j, 0]
+            response = gram * (state.weights[label, j] + back * image[j]) + target * x[j]
+            state.weights[label, j] = response / (gram + x[j] * x[j])
+        else:
+            state.weights[label, j] += gain * image[j]
+            state.responses[label, j] += (target + back) * x[j]
     if settings.kind == _DIAGONAL:
-        _add_squares(state, label, x)
+        for j in range(x.shape[0]):
+            state.grams[label, j, 0] += x[j] * x[j]
+            state.inverses[label, j, 0] = 1.0 / state.grams[label, j, 0]
         return
     # All eigenvalues of A⁻¹ lie between 0 and 1/λ, so ‖A⁻¹x‖² ≤ xᵀA⁻¹x/λ, unless rounding has spoiled it.
     is_sound = _product(image, image) * settings.regularization <= _product(x, image) * (1.0 + _SLACK)
-    _add_products(state, label, x, width, image)
+    shrinkage = 1.0 / math.sqrt(1.0 + width)
+    for j in range(x.shape[0]):
+        image[j] *= shrinkage
+    for j in range(x.shape[0]):
+        for k in range(x.shape[0]):
+            state.grams[label, j, k] += x[j] * x[k]
+            state.inverses[label, j, k] -= image[j] * image[k]
     state.steps[label] += 1
     # An inverse with a negative eigenvalue would diverge: each step along it multiplies the error.
     if not is_sound or width > _STEEP or state.steps[label] >= max(_FEWEST_STEPS, 2 * x.shape[0]):
@@ -346,34 +342,6 @@ def _logistic_step(state: _Regressions, label: int, x: Floats, score: float, tar
         slope = (chance - target) * x[j]
         state.grams[label, j, 0] += slope * slope
         state.weights[label, j] -= settings.learning_rate * slope / math.sqrt(state.grams[label, j, 0])
-
-
-@jit_inline
-def _add_squares(state: _Regressions, label: int, x: Floats) -> None:
-    for j in range(x.shape[0]):
-        state.grams[label, j, 0] += x[j] * x[j]
-        state.inverses[label, j, 0] = 1.0 / state.grams[label, j, 0]
-
-
-@jit_inline
-def _separate_step(state: _Regressions, label: int, x: Floats, target: float, back: float, image: Floats) -> None:
-    """Set w to A_new⁻¹(A_old·w′ + target·x) with diagonal matrices; w′ is w projected."""
-    for j in range(x.shape[0]):
-        response = state.grams[label, j, 0] * (state.weights[label, j] + back * image[j]) + target * x[j]
-        state.weights[label, j] = response / (state.grams[label, j, 0] + x[j] * x[j])
-    _add_squares(state, label, x)
-
-
-@jit_inline
-def _add_products(state: _Regressions, label: int, x: Floats, width: float, image: Floats) -> None:
-    """Add xxᵀ to A, and take Sherman and Morrison's step with its inverse."""
-    shrinkage = 1.0 / math.sqrt(1.0 + width)
-    for j in range(x.shape[0]):
-        image[j] *= shrinkage
-    for j in range(x.shape[0]):
-        for k in range(x.shape[0]):
-            state.grams[label, j, k] += x[j] * x[k]
-            state.inverses[label, j, k] -= image[j] * image[k]
 
 
 @jit_internal

@@ -27,13 +27,13 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
 from onebit.engine.loop import FULL, UNSCORED, Algorithm, Record, ready_if_finite
-from onebit.engine.state import LARGEST_SQUARE, State, check_finite, divisible_chance, unlocked
+from onebit.engine.state import LARGEST_SQUARE, State, check_finite, divisible_chance
 from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Integers, Rows, check_switch, dense
 from onebit.learners.base import Learner
 from onebit.machine_memory import check_memory
 
-LAMBDA, SHIFT, MARGINS = range(3)
+_LAMBDA, _SHIFT, MARGINS = range(3)
 """In `tallies`: the λ of the weights, the λ₀ of the stored inverse, and a sum for the learner's own use."""
 _RENEW_EVERY = 1000  # steps after which the inverse is computed anew; or the number of weights, if larger
 _STALE = 1 << 40  # more steps than any inverse is used for
@@ -89,42 +89,39 @@ class _Full(NamedTuple):
     worn: Integers  # steps since the inverse was computed
 
 
-class SecondOrderLearner(Learner):
-    """A learner with one matrix over all classes, or its diagonal."""
-
-    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
-        return 0.0 if getattr(self, "diagonal", True) else float(rounds) * (n_classes * n_features) ** 2
-
-
 @jit_inline
 def _always(_state: Any, _scratch: Scratch, _weight: float, _reach: float) -> bool:
     return True
 
 
-class SecondOrderState(State):
-    """Both forms. A learner's file gives the mathematics: a subclass with compiled functions.
+class SecondOrderLearner(Learner):
+    """A learner with one matrix over all classes, or its diagonal; `_new_state` returns a `SecondOrderState`."""
 
-    - ``choose`` and ``write_propensities``: the `choose` and `probabilities` of an `Algorithm`.
-    - ``chance(scratch, answer, settings)``: the propensity that the label had when it was guessed.
-    - ``plan(scratch, answer, chance, settings)`` writes ``scratch.shares`` and returns the step's weight and pull; a
-      weight of 0 means that there is nothing to learn.
-    - ``accept(state, scratch, weight, reach)``: whether the step is taken, given zᵀA⁻¹z; by default always.
-    """
+    diagonal: bool
+    _choose: ClassVar[Callable[..., tuple[int, bool]]]
+    """This and the next: the `choose` and `probabilities` of an `Algorithm`; `choose` writes the label's propensity."""
+    _write_propensities: ClassVar[Callable[..., None]]
+    _plan: ClassVar[Callable[..., tuple[float, float]]]
+    """``(scratch, answer, settings)``: writes ``scratch.shares`` and returns the step's weight and pull; a weight of 0
+    means that there is nothing to learn."""
+    _accept: ClassVar[Callable[..., bool]] = staticmethod(_always)
+    """``(state, scratch, weight, reach)``: whether the step is taken, given zᵀA⁻¹z."""
+
+    def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
+        return 0.0 if self.diagonal else float(rounds) * (n_classes * n_features) ** 2
+
+
+class SecondOrderState(State):
+    """Both forms."""
 
     arrays: Any
-    may_have_kernel = False
     per_class: ClassVar[tuple[str, ...]] = "scores", "current", "propensities", "shares"
-    choose: ClassVar[Callable[..., tuple[int, bool]]]
-    write_propensities: ClassVar[Callable[..., None]]
-    chance: ClassVar[Callable[..., float]]
-    plan: ClassVar[Callable[..., tuple[float, float]]]
-    accept: ClassVar[Callable[..., bool]] = staticmethod(_always)
 
-    def __init__(self, learner: SecondOrderLearner, diagonal: Any, settings: Settings) -> None:
-        self.is_diagonal = check_switch("diagonal", diagonal)
-        self.settings, self.n_features, self.n_classes = settings, learner.n_features_in_, len(learner.classes_)
-        self.arrays = self._blank(self.n_classes)
-        self.scratch = self.new_scratch()
+    def __init__(self, learner: SecondOrderLearner, settings: Settings) -> None:
+        self.is_diagonal = check_switch("diagonal", learner.diagonal)
+        self._kind: Any = type(learner)
+        self.settings, self.n_features, n_classes = settings, learner.n_features_in_, len(learner.classes_)
+        super().__init__(self._blank(n_classes), settings, n_classes)
 
     def _blank(self, n_classes: int) -> _Diagonal | _Full:
         """Return initial arrays; raises ValueError if they do not fit in memory."""
@@ -148,7 +145,7 @@ class SecondOrderState(State):
         return Scratch(scores, scores, propensities, shares, solved)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        return _algorithm(type(self), self.is_diagonal)
+        return _algorithm(self._kind, self.is_diagonal)
 
     def add_class(self) -> None:
         """Add a block to the matrix, a multiple of the identity; in the inverse shifted like the other eigenvalues."""
@@ -157,7 +154,7 @@ class SecondOrderState(State):
             getattr(blank, name)[tuple(slice(size) for size in array.shape)] = array
         if isinstance(blank, _Full):
             new = np.arange(n, len(blank.weights))
-            blank.inverse[new, new] = 1.0 / (self.settings.floor + blank.tallies[SHIFT])
+            blank.inverse[new, new] = 1.0 / (self.settings.floor + blank.tallies[_SHIFT])
         self.n_classes += 1
         self.arrays = blank
         self.renew()
@@ -172,14 +169,9 @@ class SecondOrderState(State):
         self._tidy()
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Learn from a round that another system played, with the propensity of its label."""
-        prepared = dense(row)
-        self.score(prepared, row)
-        self._scored_round = -1
-        chance = divisible_chance(propensity, prepared)
-        learn, answer = _learner(type(self), self.is_diagonal), Answer(label, False, correct, truth)
+        chance = divisible_chance(propensity, row)
         try:
-            return learn(self.arrays, unlocked(prepared), 0, self.scratch, answer, chance, self.settings)
+            return self.learn_as_played(row, label, False, correct, truth, chance)
         finally:
             self._tidy()
 
@@ -194,9 +186,9 @@ class SecondOrderState(State):
     def renew_inverse(self) -> None:
         """Compute the inverse, λ and the weights of the full form from A and θ."""
         now = self.arrays
-        inverse, center, shift = _solved(now.matrix, now.target, self.settings, now.tallies[LAMBDA])
+        inverse, center, shift = _solved(now.matrix, now.target, self.settings, now.tallies[_LAMBDA])
         now.inverse[:], now.center[:], now.weights[:] = inverse, center, center
-        now.tallies[LAMBDA] = now.tallies[SHIFT] = shift
+        now.tallies[_LAMBDA] = now.tallies[_SHIFT] = shift
         now.worn[0] = 0
 
     def score_rows(self, rows: Rows) -> Floats:
@@ -224,13 +216,14 @@ def _renew_after(n_weights: int) -> int:
 
 
 @cache
-def _learner(kind: type[SecondOrderState], is_diagonal: bool) -> Callable[..., bool]:
-    """Return the compiled (state, X, t, scratch, answer, chance, settings) → changed."""
-    plan, accept, is_choosy = kind.plan, kind.accept, kind.accept is not _always or not is_diagonal
+def _algorithm(kind: Any, is_diagonal: bool) -> Algorithm:
+    plan, accept, is_choosy = kind._plan, kind._accept, kind._accept is not _always or not is_diagonal
     reach_of, absorb = (_reach_of_diagonal, _absorb_diagonal) if is_diagonal else (_reach_of_full, _absorb_full)
 
-    def learn(state: Any, X: Floats, t: int, scratch: Scratch, answer: Answer, chance: float, settings: Any) -> bool:
-        weight, pull = plan(scratch, answer, chance, settings)
+    def update(state: Any, X: Floats, t: int, scratch: Scratch, answer: Answer, settings: Any) -> bool:
+        if not answer.propensity * LARGEST_SQUARE >= 1.0:
+            return False  # a forged ticket may have any propensity
+        weight, pull = plan(scratch, answer, settings)
         if weight == 0.0:
             return False
         reach = reach_of(state, X, t, scratch) if is_choosy else 0.0
@@ -239,17 +232,7 @@ def _learner(kind: type[SecondOrderState], is_diagonal: bool) -> Callable[..., b
         absorb(state, X, t, scratch, (weight, pull, reach), settings)
         return True
 
-    return jit_no_refcount(learn)
-
-
-@cache
-def _algorithm(kind: type[SecondOrderState], is_diagonal: bool) -> Algorithm:
-    learn, chance = _learner(kind, is_diagonal), kind.chance
-
-    def update(state: Any, X: Floats, t: int, scratch: Scratch, answer: Answer, settings: Any) -> bool:
-        return learn(state, X, t, scratch, answer, chance(scratch, answer, settings), settings)
-
-    return Algorithm(_score, kind.choose, kind.write_propensities, jit_inline(update))
+    return Algorithm(_score, kind._choose, kind._write_propensities, jit_internal(update))
 
 
 @jit_inline
@@ -323,8 +306,8 @@ def _absorb_diagonal(state: _Diagonal, X: Floats, t: int, scratch: Scratch, step
                 target[at] -= pull * z
                 weights[at] = target[at] / matrix[at]
     if settings.radius < math.inf:
-        shift = _multiplier(matrix, target, settings.radius, state.tallies[LAMBDA])
-        state.tallies[LAMBDA] = shift
+        shift = _multiplier(matrix, target, settings.radius, state.tallies[_LAMBDA])
+        state.tallies[_LAMBDA] = shift
         for at in range(weights.shape[0]):
             weights[at] = target[at] / (matrix[at] + shift)
 
@@ -378,7 +361,7 @@ def _follows(state: _Full, solved: Floats, reach: float, weight: float, pull: fl
     for k in range(n):
         square += solved[k] * solved[k]
     # No eigenvalue of the inverse is above that of the start: ‖Hz‖² ≤ zᵀHz/floor, unless rounding has spoiled it.
-    if not square * (settings.floor + state.tallies[SHIFT]) <= reach * (1.0 + _SLACK):
+    if not square * (settings.floor + state.tallies[_SHIFT]) <= reach * (1.0 + _SLACK):
         return False
     move, root = pull / grows, math.sqrt(weight / grows)
     for k in range(n):
@@ -395,13 +378,13 @@ def _follows(state: _Full, solved: Floats, reach: float, weight: float, pull: fl
 def _project(state: _Full, seen: Floats, radius: float, floor: float) -> bool:
     """Set the weights; return whether the iteration converged. `seen` is scratch."""
     weights, center, inverse, n = state.weights, state.center, state.inverse, state.weights.shape[0]
-    shift, square = state.tallies[SHIFT], 0.0
+    shift, square = state.tallies[_SHIFT], 0.0
     for k in range(n):
         square += center[k] * center[k]
     if shift == 0.0 and not square > radius * radius:
         for k in range(n):
             weights[k] = center[k]
-        state.tallies[LAMBDA] = 0.0
+        state.tallies[_LAMBDA] = 0.0
         return True
     for _ in range(_MOST_STEPS):
         for k in range(n):
@@ -426,7 +409,7 @@ def _project(state: _Full, seen: Floats, radius: float, floor: float) -> bool:
             change += (new - weights[k]) * (new - weights[k])
             weights[k] = new
         if change <= (_TOLERANCE * radius) * (_TOLERANCE * radius):
-            state.tallies[LAMBDA] = shift + by
+            state.tallies[_LAMBDA] = shift + by
             return True
     return False
 

@@ -6,11 +6,37 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 from onebit.engine.jit import jit_inline
-from onebit.engine.loop import clear, highest
+from onebit.engine.loop import clear
 from onebit.game import Answer
 from onebit.inputs import check_number
-from onebit.learners.exploring import chance_of, choose_mostly_highest, n_allowed, write_propensities
+from onebit.learners.exploring import choose_mostly_highest, write_propensities
 from onebit.learners.second_order import MARGINS, Scratch, SecondOrderLearner, SecondOrderState, Settings
+
+
+@jit_inline
+def _plan(scratch: Scratch, answer: Answer, _settings: Settings) -> tuple[float, float]:
+    other, best = -1, -math.inf
+    for i in range(scratch.current.shape[0]):
+        is_open = i != answer.label and scratch.scores[i] > -math.inf
+        if is_open and (other < 0 or scratch.current[i] > best):
+            other, best = i, scratch.current[i]
+    if other < 0 or not answer.correct:
+        return 0.0, 0.0
+    clear(scratch.shares)
+    scratch.shares[other], scratch.shares[answer.label] = 1.0, -1.0
+    return 1.0 / answer.propensity, 1.0 / answer.propensity
+
+
+@jit_inline
+def _accept(state: Any, scratch: Scratch, weight: float, reach: float) -> bool:
+    lead = 0.0
+    for i in range(scratch.shares.shape[0]):
+        lead += scratch.shares[i] * scratch.current[i]
+    total = state.tallies[MARGINS] + weight * (lead * lead + 2.0 * lead) / (1.0 + weight * reach)  # mₜ
+    if total < 0.0:
+        return False
+    state.tallies[MARGINS] = total
+    return True
 
 
 @dataclass(eq=False, repr=False)
@@ -55,48 +81,15 @@ class SOBA(SecondOrderLearner):
     _: KW_ONLY
     diagonal: bool = False
 
+    _choose, _write_propensities = staticmethod(choose_mostly_highest), staticmethod(write_propensities)
+    _plan, _accept = staticmethod(_plan), staticmethod(_accept)
+
     def _new_state(self) -> SecondOrderState:
         exploration = check_number("exploration", self.exploration, at_least=1e-50, at_most=1.0)
         floor = check_number("regularization", self.regularization, above=1e-31, at_most=1e30)
-        return _State(self, self.diagonal, Settings(exploration, floor))
+        return SecondOrderState(self, Settings(exploration, floor))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
         yield cls()
         yield cls(exploration=0.2, diagonal=True)
-
-
-@jit_inline
-def _chance(scratch: Scratch, answer: Answer, settings: Settings) -> float:
-    return chance_of(answer.label == highest(scratch.scores), settings.exploration, n_allowed(scratch.scores))
-
-
-@jit_inline
-def _plan(scratch: Scratch, answer: Answer, chance: float, _settings: Settings) -> tuple[float, float]:
-    other, best = -1, -math.inf
-    for i in range(scratch.current.shape[0]):
-        is_open = i != answer.label and scratch.scores[i] > -math.inf
-        if is_open and (other < 0 or scratch.current[i] > best):
-            other, best = i, scratch.current[i]
-    if other < 0 or not answer.correct:
-        return 0.0, 0.0
-    clear(scratch.shares)
-    scratch.shares[other], scratch.shares[answer.label] = 1.0, -1.0
-    return 1.0 / chance, 1.0 / chance
-
-
-@jit_inline
-def _accept(state: Any, scratch: Scratch, weight: float, reach: float) -> bool:
-    lead = 0.0
-    for i in range(scratch.shares.shape[0]):
-        lead += scratch.shares[i] * scratch.current[i]
-    total = state.tallies[MARGINS] + weight * (lead * lead + 2.0 * lead) / (1.0 + weight * reach)  # mₜ
-    if total < 0.0:
-        return False
-    state.tallies[MARGINS] = total
-    return True
-
-
-class _State(SecondOrderState):
-    choose, write_propensities = staticmethod(choose_mostly_highest), staticmethod(write_propensities)
-    chance, plan, accept = staticmethod(_chance), staticmethod(_plan), staticmethod(_accept)

@@ -13,52 +13,6 @@ from onebit.inputs import Floats, check_number
 from onebit.learners.exploring import write_chances
 from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings
 
-
-@dataclass(eq=False, repr=False)
-class ThompsonSampling(RegressionLearner):
-    """Draws every class's weights from its posterior, and guesses the label that they predict to be best.
-
-    Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed; its posterior is normal with
-    mean wᵢ and covariance `spread`²·Aᵢ⁻¹. Only the predictions ⟨wᵢ, x⟩ matter, so K normal numbers are drawn.
-    `probabilities` are the probabilities that each is the largest, by quadrature to twelve digits; streams, which only
-    draw, skip it. There is no intercept: give rows a column of ones.
-
-    Parameters
-    ----------
-    spread : float
-        The posterior's standard deviation, in widths √(xᵀAᵢ⁻¹x); from 1e-10 to 1e100.
-    diagonal, regularization
-        As for `LinUCB`.
-
-    Notes
-    -----
-    Guarantee: If the probability that label i is right is linear in x, with weights and rows of length at most 1, then
-    with `spread` of order √(D·log(T/δ)), where D = Kd, it makes at most Õ(D^(3/2)·√T) more mistakes in T rounds than
-    the best labels would, with probability 1 − δ (Agrawal and Goyal). The default explores far less. The diagonal form
-    has no guarantee.
-
-    Examples
-    --------
-    >>> learner = ThompsonSampling(classes=3)
-    >>> learner.probabilities([1.0, 0.5]).round(3)
-    array([0.333, 0.333, 0.333])
-    >>> learner.learn_from([[1.0, 0.5]], [0], False).probabilities([1.0, 0.5]).round(3)
-    array([0.3 , 0.35, 0.35])
-
-    References
-    ----------
-    Agrawal, Goyal (2013). Thompson sampling for contextual bandits with linear payoffs. ICML.
-    """
-
-    spread: float = 0.25
-    diagonal: bool = False
-    regularization: float = 1.0
-
-    def _new_state(self) -> RegressionState:
-        spread = check_number("spread", self.spread, at_least=1e-10, at_most=MOST)
-        return _State(self, (spread,))
-
-
 # Which of several independent normal numbers is the largest: one draw of them, and each one's probability. Label i wins
 # with probability ∫ φᵢ(z) ∏ⱼ≠ᵢ Φⱼ(z) dz. For two labels that is Φ of a difference. For more it is computed by
 # Gauss-Legendre quadrature on panels, each at most two deviations wide for every label whose Φⱼ still varies there.
@@ -183,5 +137,48 @@ def _draw(scratch: Scratch, draw: Draw, settings: Settings) -> int:
     return highest(scratch.scores)
 
 
-class _State(RegressionState):
-    has_widths, write_propensities, draw = True, staticmethod(_winning), staticmethod(_draw)
+@dataclass(eq=False, repr=False)
+class ThompsonSampling(RegressionLearner):
+    """Draws every class's weights from its posterior, and guesses the label that they predict to be best.
+
+    Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed; its posterior is normal with
+    mean wᵢ and covariance `spread`²·Aᵢ⁻¹. Only the predictions ⟨wᵢ, x⟩ matter, so K normal numbers are drawn.
+    `probabilities` are the probabilities that each is the largest, by quadrature to twelve digits; streams, which only
+    draw, skip it. There is no intercept: give rows a column of ones.
+
+    Parameters
+    ----------
+    spread : float
+        The posterior's standard deviation, in widths √(xᵀAᵢ⁻¹x); from 1e-10 to 1e100.
+    diagonal, regularization
+        As for `LinUCB`.
+
+    Notes
+    -----
+    Guarantee: If the probability that label i is right is linear in x, with weights and rows of length at most 1, then
+    with `spread` of order √(D·log(T/δ)), where D = Kd, it makes at most Õ(D^(3/2)·√T) more mistakes in T rounds than
+    the best labels would, with probability 1 − δ (Agrawal and Goyal). The default explores far less. The diagonal form
+    has no guarantee.
+
+    Examples
+    --------
+    >>> learner = ThompsonSampling(classes=3)
+    >>> learner.probabilities([1.0, 0.5]).round(3)
+    array([0.333, 0.333, 0.333])
+    >>> learner.learn_from([[1.0, 0.5]], [0], False).probabilities([1.0, 0.5]).round(3)
+    array([0.3 , 0.35, 0.35])
+
+    References
+    ----------
+    Agrawal, Goyal (2013). Thompson sampling for contextual bandits with linear payoffs. ICML.
+    """
+
+    spread: float = 0.25
+    diagonal: bool = False
+    regularization: float = 1.0
+
+    _write_propensities, _draw_label = staticmethod(_winning), staticmethod(_draw)
+
+    def _new_state(self) -> RegressionState:
+        spread = check_number("spread", self.spread, at_least=1e-10, at_most=MOST)
+        return RegressionState(self, Settings((spread,), has_widths=True))

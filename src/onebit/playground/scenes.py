@@ -1,16 +1,14 @@
 """Sources of a session's rounds (data sets of the paper, tables of the user, drawn points), and their picture."""
 
-import sys
 import tempfile
 import threading
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
-from msgspec import Meta, Struct
 
 from onebit.inputs import Floats, Integers, check_number, check_seed
 from onebit.reporting.text import printable, shortened
@@ -21,7 +19,6 @@ from onebit.streams.reading import Reading
 MOST_ROUNDS = 5000  # maximum number of rounds in a session
 _MOST_POINTS = 300  # maximum number of drawn points
 DRAWN_LABELS = ("blue", "orange", "green", "pink")  # labels of drawn points
-Number = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 _MOST_CELLS = 500_000  # maximum rows × columns of a table, after one-hot encoding
 _MOST_COLUMNS = 1000  # maximum columns of a table: a picture has thousands of such rows
 _MOST_CLASSES = 20
@@ -105,14 +102,6 @@ class Scene:
         return self.X[chosen], self.y[chosen]
 
 
-class Point(Struct, forbid_unknown_fields=True):
-    """A point that a person draws."""
-
-    x: Number
-    y: Number
-    label: Annotated[str, Meta(max_length=40)]
-
-
 class Drawn(Scene):
     """Points drawn by a person: new points come first, then old ones at random."""
 
@@ -128,16 +117,16 @@ class Drawn(Scene):
         """The points: two coordinates and the index of the label."""
         return [[*row[:2], code] for row, code in zip(self.X.tolist(), self.y.tolist(), strict=True)]
 
-    def add(self, point: Point) -> None:
+    def add(self, x: float, y: float, label: str) -> None:
         """Add a point; raises ValueError if it is outside the square, or there are too many."""
-        place = [check_number(name, getattr(point, name), above=-1.0000001, at_most=1.0) for name in "xy"]
-        if point.label not in DRAWN_LABELS:
-            raise ValueError(f"label must be one of {', '.join(DRAWN_LABELS)}; got {point.label!r}")
+        place = [check_number(name, value, above=-1.0000001, at_most=1.0) for name, value in (("x", x), ("y", y))]
+        if label not in DRAWN_LABELS:
+            raise ValueError(f"label must be one of {', '.join(DRAWN_LABELS)}; got {label!r}")
         if len(self.y) >= _MOST_POINTS:
             raise ValueError(f"at most {_MOST_POINTS} points can be drawn; start again with an empty square")
         self._waiting.append(len(self.y))
         self.X = np.vstack([self.X, [*place, 1.0]])  # the constant column is an intercept for linear learners
-        self.y = np.append(self.y, DRAWN_LABELS.index(point.label))
+        self.y = np.append(self.y, DRAWN_LABELS.index(label))
 
     def take(self, start: int, count: int) -> tuple[Floats, Integers]:
         """Return the next rounds; none without points."""

@@ -13,42 +13,26 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from onebit.decider.requests import request_of
-from onebit.playground.catalogue import CATALOGUE, MOST_LEARNERS
-from onebit.playground.scenes import DRAWN_LABELS, SCENES, make_scene, scene_from_table
-from onebit.playground.session import MOST_AT_ONCE, Oracle, Session
-from onebit.reporting.looks import PALETTE
-from onebit.service.gate import PAGE_PARTS, Gate, Problem, Route, files_of, json_response
+from onebit.playground.scenes import make_scene, scene_from_table
+from onebit.playground.session import Oracle, Session
+from onebit.service.gate import Gate, Problem, Route, json_response, page_routes
 
-PAGE = Path(__file__).parent / "page"
+_PAGE = Path(__file__).parent / "page"
+_MOST_SESSIONS, _IDLE_SECONDS = 12, 2 * 3600.0
 _LARGEST_TABLE = 2_000_000  # maximum characters of an uploaded table
-_CATALOGUE = {
-    "streams": [{"name": name, "title": title} for name, (title, _) in SCENES.items()],
-    "learners": [{"key": key, "title": entry.title, "says": entry.description} for key, entry in CATALOGUE.items()],
-    "most_learners": MOST_LEARNERS,
-    "most_at_once": MOST_AT_ONCE,
-    "drawn_labels": DRAWN_LABELS,
-    "palette": PALETTE[:-1],
-}
 
 
-class Sessions:
+class _Sessions:
     """Keeps objects under random ids; idle ones are dropped, and the least recently used when there are too many."""
 
-    def __init__(
-        self,
-        most: int = 12,
-        idle_seconds: float = 2 * 3600.0,
-        clock: Callable[[], float] = time.monotonic,
-        let_go: Callable[[Any], None] = lambda _thing: None,
-    ) -> None:
-        self._most, self._idle_seconds, self._clock, self._let_go = most, idle_seconds, clock, let_go
+    def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[Any, float]] = OrderedDict()  # the one used longest ago first
 
     def add(self, thing: Any) -> str:
         """Store an object and return its id."""
         self._drop_old(room=1)
         name = secrets.token_urlsafe(16)
-        self._kept[name] = thing, self._clock()
+        self._kept[name] = thing, time.monotonic()
         return name
 
     def get(self, name: str) -> Any:
@@ -57,17 +41,18 @@ class Sessions:
         if name not in self._kept:
             raise Problem(404, "there is no such session: it was left alone too long; start a new one")
         thing, _ = self._kept.pop(name)
-        self._kept[name] = thing, self._clock()
+        self._kept[name] = thing, time.monotonic()
         return thing
 
     def drop(self, name: str) -> None:
         """Drop the object with an id, if there is one."""
-        if name in self._kept:
-            self._let_go(self._kept.pop(name)[0])
+        thing, _ = self._kept.pop(name, (None, 0.0))
+        if isinstance(thing, Session):
+            thing.end()
 
     def _drop_old(self, room: int = 0) -> None:
         for name, (_, used) in list(self._kept.items()):
-            if len(self._kept) + room > self._most or self._clock() - used > self._idle_seconds:
+            if len(self._kept) + room > _MOST_SESSIONS or time.monotonic() - used > _IDLE_SECONDS:
                 self.drop(name)
 
 
@@ -97,8 +82,8 @@ class Playground(Gate):
     """The ASGI application, with no sessions yet."""
 
     def __init__(self) -> None:
-        sessions, oracles = Sessions(let_go=Session.end), Sessions()
-        home = Response((PAGE / "index.html").read_bytes(), media_type="text/html")
+        sessions, oracles = _Sessions(), _Sessions()
+        home = Response((_PAGE / "index.html").read_bytes(), media_type="text/html")
 
         def dropped(request: Request) -> Response:
             sessions.drop(request.path_params["name"])
@@ -106,9 +91,8 @@ class Playground(Gate):
 
         routes = [
             Route("GET", "/", lambda _request: home),
-            Route("GET", "/page/{path:path}", files_of(PAGE)),
-            Route("GET", "/parts/{path:path}", files_of(PAGE_PARTS)),
-            Route("GET", "/api/catalogue", lambda _request: _CATALOGUE),
+            *page_routes(_PAGE),
+            Route("GET", "/api/catalogue", lambda _request: Session.choices()),
             _new("/api/sessions", sessions, _new_session),
             _call("GET", "/api/sessions/{name}", sessions, Session.frame),
             _call("POST", "/api/sessions/{name}/advance", sessions, Session.advance),
@@ -123,7 +107,7 @@ class Playground(Gate):
         super().__init__(routes, "the playground")
 
 
-def _new(path: str, kept: Sessions, make: Callable[..., Any]) -> Route:
+def _new(path: str, kept: _Sessions, make: Callable[..., Any]) -> Route:
     """Return a route that makes and stores an object; in a thread, so that learners do not block other requests."""
 
     async def work(_request: Request, asked: Struct) -> Response:
@@ -133,7 +117,7 @@ def _new(path: str, kept: Sessions, make: Callable[..., Any]) -> Route:
     return Route("POST", path, work, asks=request_of(make))
 
 
-def _call(method: str, path: str, kept: Sessions, call: Callable[..., Any]) -> Route:
+def _call(method: str, path: str, kept: _Sessions, call: Callable[..., Any]) -> Route:
     """Return a route that calls a method of the object with the id in the path; a POST returns its frame."""
 
     async def work(request: Request, asked: Struct) -> Any:

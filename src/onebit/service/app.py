@@ -1,17 +1,27 @@
-"""The service: its routes, each declared once in `_ROUTES`, and their documentation."""
+"""The service: its routes, each declared once in `_ROUTES`, with their documentation and the data of the pages.
+
+What pages poll never reads the whole log: the learning curve is part of the state, and each of the last events is read
+once.
+"""
 
 import asyncio
+import json
 import logging
+import math
 import re
+import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from functools import lru_cache, partial
 from html import escape
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, defstruct, json, structs
+import msgspec
+from msgspec import Meta, Struct, defstruct, structs
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
@@ -21,27 +31,35 @@ from onebit.decider import calls
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.log import to_json
+from onebit.decider.report import report, share_of
 from onebit.decider.requests import call_of, request_of
+from onebit.decider.tickets import Kind
 from onebit.machine_memory import memory as machine_memory
 from onebit.service.audit import AuditLog
-from onebit.service.gate import (
-    PAGE_PARTS,
-    Gate,
-    Problem,
-    Route,
-    Tokens,
-    files_of,
-    json_response,
-    problem_of,
-)
-from onebit.service.metrics import CONTENT_TYPE, Metrics
-from onebit.service.pages import MOST_WATCHED, Watch, columns, log_page, one_ticket, open_tickets, overview
-from onebit.service.tokens import ANYBODY, NAME, ROLES, Token, check_name
+from onebit.service.gate import Gate, Problem, Route, json_response, page_routes, problem_of
+from onebit.service.metrics import Metrics
+from onebit.service.tokens import ANYBODY, NAME, Token, Tokens, check_name
 from onebit.service.workers import DeciderWorker, WorkerPool
 
+_PAGE = Path(__file__).parent / "page"
 _ROUNDS_PER_SECOND = 20_000.0  # default rate limit of one caller, in guesses and feedback
 _MOST_THREADS = 64  # number of threads for reads, which may wait for busy deciders
-PAGE = Path(__file__).parent / "page"
+_MOST_WATCHED = 16  # deciders whose last events are cached: about 2 MB each
+_FRESH_SECONDS = 0.25
+_PATIENCE_SECONDS = 0.5  # for busy deciders, in the list
+_MOST_LISTED = 50  # maximum number of open tickets on a page
+_MOST_SHOWN = 100  # classes, and columns, on a page
+_MOST_CATEGORIES = 12
+_LEARNER_LETTERS = 200
+_LISTED_VALUES, _LISTED_LETTERS = 12, 160  # of a record in a list
+_SHOWN_VALUES, _SHOWN_LETTERS = 200, 4_000  # of the record of one ticket
+_NAME_LETTERS = 80
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+_DECIDER = "/v1/{namespace}/{name}"
+_ANY = dict[str, Any]
+_Number = Annotated[int, Meta(ge=0, lt=10**16, description="a whole number from 0")]
+_Limit = Annotated[int, Meta(ge=0, le=MOST_AT_ONCE, description=f"a whole number from 0 to {MOST_AT_ONCE}")]
+_ListLimit = Annotated[int, Meta(ge=0, le=_MOST_LISTED, description=f"a whole number from 0 to {_MOST_LISTED}")]
 _LOG = logging.getLogger("onebit.serve")
 
 
@@ -62,13 +80,12 @@ class Service(Gate):
         warms: bool = False,
         memory: float | None = None,
         audit: bool = True,
-        opener: Callable[..., Decider] = Decider.open,
     ) -> None:
         memory = machine_memory() / 2 if memory is None else memory
-        self.workers = WorkerPool(folder, log, opener=opener, warms=warms, memory=memory)
+        self.workers = WorkerPool(folder, log, warms=warms, memory=memory)
         self.metrics = Metrics(self.workers)
         self.audit = AuditLog(folder) if audit else None
-        self.watch = lru_cache(MOST_WATCHED)(Watch)
+        self.watch = lru_cache(_MOST_WATCHED)(_Watch)
         self.tokens = Tokens(folder, tokens_required)
         super().__init__(_ROUTES, "without tokens the service", self.tokens, rate)
 
@@ -100,25 +117,140 @@ class Service(Gate):
             _LOG.log(level, "request", extra=extra)
 
 
+# What is read of a decider. Parameters are the query of a request, docstrings describe the routes.
+
+
+def _log_page(decider: Decider, after: _Number = 0, limit: _Limit = MOST_AT_ONCE) -> dict[str, Any]:
+    """Return events after number ?after=, at most ?limit= (up to 1000) and 4 MB, or one event that is larger.
+
+    In the result next is the ?after= of the next page.
+    """
+    return calls.page_of_events(islice(decider.events(after), limit), decider.classes, after)
+
+
+def _columns(decider: Decider) -> dict[str, Any]:
+    """Return what the first columns of the records became."""
+    found = decider.columns()
+    listed = []
+    for each in found[:_MOST_SHOWN]:
+        column = each._asdict() | {"n_places": len(each.slots), "n_categories": len(each.categories)}
+        del column["slots"]
+        listed.append(column | {"categories": each.categories[:_MOST_CATEGORIES]})
+    return {"columns": listed, "n_more": len(found) - len(listed)}
+
+
+def _open_tickets(decider: Decider, older_than: str | None = None, limit: _ListLimit = 10) -> dict[str, Any]:
+    """Return open tickets, newest first, with their records: ?older_than=, ?limit=."""
+    found = decider.open_tickets(older_than, limit + 1)
+    listed = []
+    for ticket in found[:limit]:
+        asked = next((event for event in decider.look_up(ticket) if event.kind == Kind.GUESSED), None)
+        record = _shown_record(None if asked is None else asked.body["record"], _LISTED_VALUES, _LISTED_LETTERS)
+        listed.append({**calls.ticket_result(ticket), "record": record})
+    return {"tickets": listed, "has_more": len(found) > limit}
+
+
+def _one_ticket(decider: Decider, id: str = "") -> dict[str, Any]:
+    """Return all about a ticket: ?id= is its id, or the key of its request."""
+    events = decider.look_up(id)
+    asked = next((event for event in events if event.kind == Kind.GUESSED), None)
+    if asked is None:
+        raise Problem(404, f"there is no ticket {id!r:.80}, nor a request with that key, or it was compacted away")
+    body, classes, last = asked.body, decider.classes, events[-1]
+    unanswered: dict[str, str] = {Kind.GUESSED: "open", Kind.CLOSED: "silent"}
+    answered = {True: "right", False: "wrong", None: "withdrawn"}
+    return {
+        "id": asked.ticket,
+        "key": asked.key,
+        "time": asked.time,
+        "label": classes[body["label"]],
+        "propensity": body["propensity"],
+        "is_explored": body["label"] != body["wanted"],
+        "among": None if body["among"] is None else [classes[i] for i in body["among"]][:_SHOWN_VALUES],
+        "record": _shown_record(body["record"], _SHOWN_VALUES, _SHOWN_LETTERS),
+        "state": unanswered.get(last.kind) or answered[last.body["correct"]],
+        "history": [
+            {"time": event.time, "kind": str(event.kind), "correct": event.body.get("correct")} for event in events
+        ],
+    }
+
+
+def _shown_record(record: Any, most: int, longest: int) -> dict[str, Any]:
+    """Return the first values of a record as pairs of short strings, and the number of the others."""
+    if isinstance(record, dict) and set(record) == {"$mapping"}:
+        pairs = [(str(name), value) for name, value in record["$mapping"]]
+    elif isinstance(record, dict):
+        pairs = list(record.items())
+    else:
+        pairs = [(str(place), value) for place, value in enumerate(record or ())]
+    values = [[_cut(name, _NAME_LETTERS), _cut(_text_of(value), longest)] for name, value in pairs[:most]]
+    return {"values": values, "n_more": len(pairs) - len(values)}
+
+
+def _text_of(value: Any) -> str:
+    if value is None or value == []:
+        return "—"
+    if isinstance(value, dict) and value.keys() & {"$date", "$datetime", "$float", "$set"} and len(value) == 1:
+        return _text_of(*value.values())
+    if isinstance(value, list) and not any(isinstance(item, (dict, list)) for item in value):
+        return ", ".join(map(_text_of, value))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+class _Watch:
+    """The changing data of a decider's page, computed once for all viewers."""
+
+    def __init__(self, worker: DeciderWorker) -> None:
+        self._worker = worker
+        self._turn, self._recent = asyncio.Lock(), deque[Any]()
+        self._frame, self._made = b"", -math.inf
+
+    async def frame(self) -> bytes:
+        """Return the data as JSON."""
+        self._worker.open_decider()
+        async with self._turn:
+            if time.monotonic() - self._made > _FRESH_SECONDS:
+                self._frame = await self._worker.read(self._look)
+                self._made = time.monotonic()
+            return self._frame
+
+    def _look(self, decider: Decider) -> bytes:
+        summary, status = calls.plain(report(decider, self._recent)), calls.status(decider)
+        status |= {"n_classes": len(status.pop("classes")), "learner": f"{status['learner']:.{_LEARNER_LETTERS}}"}
+        summary["by_class"] = sorted(summary["by_class"], key=lambda each: -each["guessed"])[:_MOST_SHOWN]
+        frame = {"status": status, "report": summary, "course": decider.course(), "weights": decider.kernel_weights()}
+        frame |= {name: getattr(decider.settings, name) for name in ("deadline", "silence", "exploration_floor")}
+        return json.dumps(frame, allow_nan=False, default=str).encode()
+
+
 # Routes of a decider.
 
-_DECIDER = "/v1/{namespace}/{name}"
-_ANY = dict[str, Any]
 
+def _verb(name: str, role: str, verb: Any, takes_lists: bool = False) -> Route:
+    """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item.
 
-def _verb(name: str, role: str, verb: Any, about: str, example: Any, takes_lists: bool = False) -> Route:
-    """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item."""
+    The verb's docstring describes it, and ends with an example.
+    """
 
-    def work(request: Request, asked: Any) -> Any:
+    async def work(request: Request, asked: Any) -> Any:
         call = partial(_call_all, verb, asked) if isinstance(asked, list) else partial(verb, **structs.asdict(asked))
-        n_bytes = len(request.scope["state"]["body"])
-        return request.app.workers.submit(*request.path_params.values(), call, n_bytes, verb is calls.guess)
+        worker = await request.app.workers.find(**request.path_params)
+        return await worker.submit(call, len(request.scope["state"]["body"]), verb is calls.guess)
 
+    about, _, example = _described(verb).partition(" Example: ")
     result: Any = calls.RESULTS.get(verb.__name__, _ANY)
     if takes_lists:
         about, result = f"{about} One, or a list of up to {MOST_AT_ONCE}.", result | list[Any]
-    asks = request_of(verb)
-    return Route("POST", f"{_DECIDER}/{name}", work, about, role, asks, result, example, takes_lists)
+    path, asks = f"{_DECIDER}/{name}", request_of(verb)
+    return Route("POST", path, work, about, role, asks, result, json.loads(example), takes_lists)
+
+
+def _described(function: Callable[..., Any]) -> str:
+    return " ".join(str(function.__doc__).split())
 
 
 def _call_all(verb: Any, items: list[Any], decider: Decider) -> list[Any]:
@@ -131,15 +263,15 @@ def _call_all(verb: Any, items: list[Any], decider: Decider) -> list[Any]:
     return answers
 
 
-def _read(what: str, call: Callable[..., Any], about: str) -> Route:
+def _read(what: str, call: Callable[..., Any]) -> Route:
     """Return a read-only route to a decider, which bypasses its queue; the query has the call's other parameters."""
 
     async def work(request: Request, asked: Struct) -> Any:
         worker = await request.app.workers.find(**request.path_params)
         return await worker.read(partial(call, **structs.asdict(asked)))
 
-    result = calls.RESULTS.get(call.__name__, _ANY)
-    return Route("GET", f"{_DECIDER}/{what}", work, about, "read", request_of(call), result)
+    result = calls.RESULTS.get(call.__name__.removeprefix("_"), _ANY)
+    return Route("GET", f"{_DECIDER}/{what}", work, _described(call), "read", request_of(call), result)
 
 
 async def _create(request: Request, asked: calls.NewDecider) -> Response:
@@ -178,19 +310,38 @@ def _deciders(request: Request) -> Any:
     return {"deciders": [each.title for each in seen], "open_here": [each.title for each in seen if each.is_ours]}
 
 
+def _summary(worker: DeciderWorker, seconds: float) -> dict[str, Any]:
+    if not worker.opened.is_set():
+        return {"state": "opening"}
+    try:
+        status, is_busy = worker.status_within(seconds)
+    except (Problem, ValueError, OSError) as error:
+        return {"state": "fault", "says": problem_of(error).detail}
+    numbers: dict[str, Any] | None = None
+    if status is not None:
+        n_answered = status.right + status.wrong
+        numbers = {"guesses": status.guesses, "open": status.open, "answered": n_answered}
+        numbers |= {"mistakes": share_of(status.wrong, n_answered)._asdict(), "last": status.last.timestamp()}
+    return {"state": "busy" if is_busy else "ready", "numbers": numbers}
+
+
 async def _overview(request: Request) -> Any:
-    return {"deciders": await asyncio.to_thread(overview, _visible(request))}
+    seen, end = _visible(request), time.monotonic() + _PATIENCE_SECONDS  # in total
+
+    def listed() -> list[dict[str, Any]]:
+        return [{"name": worker.title, **_summary(worker, max(end - time.monotonic(), 0.0))} for worker in seen]
+
+    return {"deciders": await asyncio.to_thread(listed)}
 
 
 def _me(request: Request) -> Any:
     caller: Token = request.scope["state"]["caller"]
-    roles = [role for role in ROLES if caller.has_role(role)]
-    about = {"name": caller.name, "roles": roles, "namespaces": sorted(caller.namespaces)}
+    about = {"name": caller.name, "roles": caller.all_roles, "namespaces": sorted(caller.namespaces)}
     return about | {"has_token": caller is not ANYBODY}
 
 
 async def _metrics(request: Request) -> Response:
-    return Response(await asyncio.to_thread(request.app.metrics.text), media_type=CONTENT_TYPE)
+    return Response(await asyncio.to_thread(request.app.metrics.text), media_type=_PROMETHEUS)
 
 
 def _ready(request: Request) -> Any:
@@ -203,55 +354,25 @@ def _ready(request: Request) -> Any:
 
 def _page(up: bytes) -> Response:
     """Return the page, in which addresses begin with the relative path to the service's root; a proxy may move that."""
-    return Response((PAGE / "index.html").read_bytes().replace(b"{up}", up), media_type="text/html")
+    return Response((_PAGE / "index.html").read_bytes().replace(b"{up}", up), media_type="text/html")
 
 
 _HOME, _DESK = _page(b"./"), _page(b"../../")
-_RECORD = {"channel": "mail", "length": 212}
 _NEW = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 604800, "exploration_floor": 0.02}
 _ROUTES = [  # in the order in which they are tried
-    _verb(
-        "guess", "play", calls.guess,
-        "Name a label for a record, and hand out a ticket. The same key again is the same ticket again.",
-        {"record": _RECORD, "among": None, "key": "order-17"}, True,
-    ),
-    _verb(
-        "tell", "play", calls.tell,
-        "Say whether a guess was right. The same again is fine, and counted once.",
-        {"id": "5-9f…", "correct": True}, True,
-    ),
-    _verb(
-        "shadow", "play", calls.shadow,
-        "Say what you decided yourself, and whether it was right; the result is what the decider would have done.",
-        {"record": _RECORD, "label": "refund", "correct": True, "propensity": None, "key": "order-17"}, True,
-    ),
-    _verb(
-        "settings", "admin", calls.change,
-        "Change deadline, silence, exploration_floor or max_open, from now on.", {"deadline": 604800},
-    ),
-    _verb("classes", "admin", calls.add_class, "Let a label join.", {"label": "complaint"}),
-    _verb(
-        "correct", "admin", calls.correct,
-        "Say that an answer was a mistake, and what it should have been. Takes a replay.",
-        {"id": "5-9f…", "correct": False},
-    ),
-    _verb(
-        "withdraw", "admin", calls.withdraw,
-        "Say that an answer was a mistake, and nothing is known instead. Takes a replay.", {"id": "5-9f…"},
-    ),
-    _read("status", lambda decider: calls.status(decider), "How many guesses, right, wrong and open."),
-    _read(
-        "report", calls.report,
-        "Mistakes with 95 % intervals, by class and against one label for all; alarms with a likely cause.",
-    ),
-    _read(
-        "log", log_page,
-        f"Events after number ?after=, at most ?limit= (up to {MOST_AT_ONCE}) and {calls.MOST_BYTES_A_PAGE >> 20} MB, "
-        "or one event that is larger; next is the ?after= of the next page.",
-    ),
-    _read("open", open_tickets, "Open tickets, newest first: ?older_than=, ?limit=."),
-    _read("ticket", one_ticket, "All about a ticket: ?id= is its id, or its key."),
-    _read("columns", columns, "What each column of the records became."),
+    _verb("guess", "play", calls.guess, takes_lists=True),
+    _verb("tell", "play", calls.tell, takes_lists=True),
+    _verb("shadow", "play", calls.shadow, takes_lists=True),
+    _verb("settings", "admin", calls.change),
+    _verb("classes", "admin", calls.add_class),
+    _verb("correct", "admin", calls.correct),
+    _verb("withdraw", "admin", calls.withdraw),
+    _read("status", calls.status),
+    _read("report", calls.report),
+    _read("log", _log_page),
+    _read("open", _open_tickets),
+    _read("ticket", _one_ticket),
+    _read("columns", _columns),
     Route("GET", f"{_DECIDER}/desk", _desk, "Status, report, course of mistakes, weights of kernels.", "read"),
     Route(
         "PUT", _DECIDER, _create, "Make a decider; if it is there, it must be the same.", "admin",
@@ -267,8 +388,7 @@ _ROUTES = [  # in the order in which they are tried
     Route("GET", "/openapi.json", lambda _request: _OPENAPI, "What there is, in the form of OpenAPI."),
     Route("GET", "/", lambda _request: _HOME, "The desk: deciders, and how they fare, for people.", result=None),
     Route("GET", "/desk/{namespace}/{name}", lambda _request: _DESK, "The desk of one decider.", result=None),
-    Route("GET", "/page/{path:path}", files_of(PAGE), "Files of the desk.", result=None),
-    Route("GET", "/parts/{path:path}", files_of(PAGE_PARTS), "Files of the desk.", result=None),
+    *page_routes(_PAGE, "Files of the desk."),
 ]  # fmt: skip
 _VERBS = frozenset(route.path.rpartition("/")[2] for route in _ROUTES if route.role) - {"v1", "{name}"}
 """Verbs that are counted by name."""
@@ -282,46 +402,39 @@ _ABOUT = "Deciders that learn from right and wrong. Every event is on the disk b
 def _document() -> dict[str, Any]:
     """Return the OpenAPI document of all routes."""
     fields = [("title", str), ("status", int), ("detail", str), ("error", str)]
-    types: dict[Any, Any] = {
-        "problem": defstruct("ProblemResult", fields, namespace={"__doc__": "An error (RFC 9457)."})
-    }
-    for at, route in enumerate(_ROUTES):
+    types: list[Any] = [defstruct("ProblemResult", fields, namespace={"__doc__": "An error (RFC 9457)."})]
+    for route in _ROUTES:
+        body: Any = None if route.method == "GET" else route.asks
         if route.takes_lists:
-            many = Annotated[list[route.asks], Meta(min_length=1, max_length=MOST_AT_ONCE)]  # type: ignore[name-defined]
-            types[at, "body"] = route.asks | many
-        elif route.method != "GET":
-            types[at, "body"] = route.asks
-        if route.result is not None:
-            types[at, "result"] = route.result
-    found, components = json.schema_components(types.values(), ref_template="#/components/schemas/{name}")
-    schemas = dict(zip(types, found, strict=True))
-    refused = {"application/problem+json": {"schema": schemas["problem"]}}
+            body |= Annotated[list[body], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+        types += [body, route.result]
+    (problem, *found), schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    refused = {"description": "Problem", "content": {"application/problem+json": {"schema": problem}}}
     paths: dict[str, dict[str, Any]] = {}
-    for at, route in enumerate(_ROUTES):
+    for route, body, result in zip(_ROUTES, found[::2], found[1::2], strict=True):
         path, method = route.path.replace(":path", ""), route.method.lower()
-        names = re.findall(r"{(\w+)}", path)
+        done: dict[str, Any] = {"description": "OK"}
+        if route.result is not None:
+            done["content"] = {"application/json": {"schema": result}}
         operation = paths.setdefault(path, {})[method] = {
             "description": route.description,
             "operationId": "_".join([method, *re.findall(r"\w+", path)]),
+            "responses": {"200": done, "default": refused},
         }
-        if names:
+        if names := re.findall(r"{(\w+)}", path):
             schema = {"type": "string"} | ({"pattern": f"^{NAME}$"} if "name" in names else {})
             operation["parameters"] = [
                 {"name": each, "in": "path", "required": True, "schema": schema} for each in names
             ]
-        if (at, "body") in schemas:
-            content = {"schema": schemas[at, "body"], "example": route.example}
+        if route.method != "GET":
+            content = {"schema": body, "example": route.example}
             operation["requestBody"] = {"required": True, "content": {"application/json": content}}
-        done: dict[str, Any] = {"description": "OK"}
-        if (at, "result") in schemas:
-            done["content"] = {"application/json": {"schema": schemas[at, "result"]}}
-        operation["responses"] = {"200": done, "default": {"description": "Problem", "content": refused}}
     return {
         "openapi": "3.1.0",
         "info": {"title": "onebit", "description": _ABOUT, "version": __version__},
         "servers": [{"url": "."}],  # relative to the document, for proxies with a path prefix
         "paths": paths,
-        "components": {"schemas": components},
+        "components": {"schemas": schemas},
     }
 
 

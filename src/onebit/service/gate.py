@@ -5,7 +5,6 @@ against DNS rebinding, and the Origin header, if present, must be this server's.
 """
 
 import asyncio
-import hmac
 import inspect
 import json
 import logging
@@ -31,30 +30,27 @@ from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.log import to_json
 from onebit.decider.requests import checked, parsed
 from onebit.machine_memory import MemoryBudgetError
-from onebit.service.tokens import ANYBODY, EVERYWHERE, FILE, Token, check_name, hash_of, read_tokens
+from onebit.service.tokens import ANYBODY, Token, Tokens, check_name
 
-HEADERS = [
+_HEADERS = [  # of every response, beside a content security policy
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]
-"""Headers of every response, beside a content security policy."""
-PAGE_PARTS = Path(__file__).parent / "page_parts"
-"""Files shared by the pages, served at ``/parts``: uPlot, styles, and helpers."""
+_PAGE_PARTS = Path(__file__).parent / "page_parts"  # shared by the pages: uPlot, styles, and helpers
 _MOST_BYTES_HELD = 128 << 20  # maximum bytes of all large requests in progress, including those still arriving slowly
 _BODY_SECONDS = 30.0  # maximum time to receive a request body
 _POLICY = b"default-src 'none'; %sbase-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _OWN_FILES = b"script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "  # no inline scripts
-_DATA_HEADERS = [*HEADERS, (b"content-security-policy", _POLICY % b"")]
-_PAGE_HEADERS = [*HEADERS, (b"content-security-policy", _POLICY % _OWN_FILES)]
+_DATA_HEADERS = [*_HEADERS, (b"content-security-policy", _POLICY % b"")]
+_PAGE_HEADERS = [*_HEADERS, (b"content-security-policy", _POLICY % _OWN_FILES)]
 _PAGE_HEADERS.append((b"cross-origin-opener-policy", b"same-origin"))
 _is_page = re.compile(r"/\Z|/(desk|page|parts)/").match  # static files without data of deciders
 _is_public = re.compile(r"/(api|healthz|readyz|openapi\.json)\Z").match  # neither needs a token
 _SMALL_BODY = 1 << 16  # bytes up to which a body does not count as large
 _LONGEST = 2_000  # characters of an error message
 _MOST_CALLERS = 10_000
-_LOOK_AGAIN_SECONDS = 1.0  # after which the file of tokens may have changed
 _FAILURES_PER_SECOND = 20.0  # maximum rate of wrong tokens from one address
 _OWN_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _SINGLE_HEADERS = (b"authorization", b"host", b"origin", b"content-type", b"content-length", b"sec-fetch-site")
@@ -94,6 +90,14 @@ class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
     def response(self) -> Response:
         """Return the problem as a response."""
         return Response(json.dumps(self.described()), self.status, self.headers, "application/problem+json")
+
+    def written(self) -> bytes:
+        """Return the bytes of a response that closes the connection."""
+        response = self.response()
+        headers = [*response.raw_headers, *_HEADERS]
+        headers += [] if "Connection" in self.headers else [(b"connection", b"close")]
+        lines = [f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}".encode()]
+        return b"\r\n".join([*lines, *(name + b": " + value for name, value in headers), b"", response.body])
 
 
 def busy(detail: str) -> Problem:
@@ -171,12 +175,12 @@ class Route(NamedTuple):
 
     async def answer(self, request: Request) -> Response:
         """Answer a request of a caller who is known, if it may ask."""
-        state, n_items = request.scope["state"], 1
+        state = request.scope["state"]
         caller: Token = state["caller"]
         if self.role is not None and caller is not ANYBODY:
-            namespace = EVERYWHERE if self.is_everywhere else request.path_params.get("namespace")
+            namespace = "*" if self.is_everywhere else request.path_params.get("namespace")
             refusal = ""
-            if not caller.has_role(self.role):
+            if self.role not in caller.all_roles:
                 refusal = f"token {caller.name!r} has the role {', '.join(caller.roles)}; this needs {self.role}"
             elif not caller.sees(namespace):
                 refusal = f"token {caller.name!r} may not see the namespace {namespace!r:.80}"
@@ -192,10 +196,9 @@ class Route(NamedTuple):
                 asked = [checked(self.asks, given, strict=False)]
             else:
                 asked = [parsed(self.asks, state["body"], self.takes_lists)]
-            if isinstance(asked[0], list):
-                n_items = len(asked[0])
-                if not 0 < n_items <= MOST_AT_ONCE:
-                    raise ValueError(f"a list must have 1 to {MOST_AT_ONCE} items; got {n_items}")
+        n_items = len(asked[0]) if asked and isinstance(asked[0], list) else 1
+        if not 0 < n_items <= MOST_AT_ONCE:
+            raise ValueError(f"a list must have 1 to {MOST_AT_ONCE} items; got {n_items}")
         if self.role is not None and not self.is_everywhere:
             request.app.charge(state, n_items)
         found = self.work(request, *asked)
@@ -209,7 +212,13 @@ def json_response(value: Any, status: int = 200) -> Response:
     return Response(to_json(value), status, media_type="application/json")
 
 
-def files_of(folder: Path) -> Callable[[Request], Response]:
+def page_routes(folder: Path, about: str = "") -> list[Route]:
+    """Return the routes of a page's own files and of those that pages share."""
+    parts = Route("GET", "/parts/{path:path}", _files_of(_PAGE_PARTS), about, result=None)
+    return [Route("GET", "/page/{path:path}", _files_of(folder), about, result=None), parts]
+
+
+def _files_of(folder: Path) -> Callable[[Request], Response]:
     """Return the work of a route for the files of a folder, which are read once; only these are served."""
     found = {
         path.relative_to(folder).as_posix(): Response(
@@ -247,44 +256,6 @@ class _Allowance:
         if len(self._due) > _MOST_CALLERS:
             self._due.popitem(last=False)
         return wait
-
-
-class Tokens:
-    """The tokens of a folder, read again when the file changes.
-
-    Once there is a file of tokens, one is required for good, also when the last is removed; before that if `required`.
-    """
-
-    def __init__(self, folder: Path, required: bool) -> None:
-        self._path, self.are_required = folder / FILE, required
-        self._known: list[Token] = []
-        self._stamp: tuple[int, int] | None = None
-        self._look()
-
-    def caller(self, authorization: str | None) -> Token | None:
-        """Return the token of an ``Authorization`` header, or None if it is unknown; it may have expired."""
-        if time.monotonic() - self._looked > _LOOK_AGAIN_SECONDS:
-            self._look()
-        if not self.are_required:
-            return ANYBODY
-        kind, _, text = (authorization or "").partition(" ")
-        if kind.lower() != "bearer":
-            return None
-        shown = hash_of(text.strip())
-        found = [token for token in self._known if hmac.compare_digest(token.sha256, shown)]  # all: constant time
-        return found[0] if found else None
-
-    def _look(self) -> None:
-        """Read the file if it has changed; one that cannot be read denies all access."""
-        self._looked = time.monotonic()
-        try:
-            found = self._path.stat()
-            if (found.st_mtime_ns, found.st_ino) != self._stamp:
-                self._known, self.are_required = read_tokens(self._path.parent), True
-                self._stamp = found.st_mtime_ns, found.st_ino
-        except (ValueError, OSError) as error:  # retried: permissions can change without a change of the file
-            is_missing = isinstance(error, FileNotFoundError) and not self._path.is_symlink()  # whose target may come
-            self._known, self.are_required, self._stamp = [], self.are_required or not is_missing, None
 
 
 # The gate.

@@ -12,7 +12,6 @@ from onebit.decider.tickets import LogError
 from onebit.service.gate import Problem
 from onebit.service.workers import WorkerPool
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _PATIENCE_SECONDS = 1.0  # for all deciders in total
 _COUNTS = {

@@ -24,9 +24,9 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from onebit.inputs import check_integer
-from onebit.service.gate import HEADERS, Problem
+from onebit.service.gate import Problem
 
-NAME = "onebit.serve"  # of the log
+_NAME = "onebit.serve"  # of the log
 _MOST_CONNECTIONS = 1_000  # default limit, unless the process can open fewer than twice as many files
 _SHARE_OF_ONE, _SHARE_KEPT = 4, 4  # one address may have a quarter of them; a quarter is kept for known addresses
 _KNOWN_SECONDS, _MOST_KNOWN = 600.0, 10_000
@@ -38,18 +38,29 @@ _RETRY_SECONDS = 5
 _LAST_ANSWERS_SECONDS = 1.0
 _MOST_FILES = 65_536
 _EXTRAS = ("method", "path", "status", "seconds", "caller", "address", "decider", "detail")  # of a line of the log
-_LOG = logging.getLogger(NAME)
+_LOG = logging.getLogger(_NAME)
 
 
 class Connections:
-    """Counts connections and enforces the limits.
+    """Counts connections and enforces the limits: those that the operator chose, or what `n_files` open files allow.
 
-    The last quarter of all connections is reserved for known addresses: those with a successful request in the last ten
-    minutes, with a valid token where one is required.
+    Raises ValueError if there may be more connections than half of these files. The last quarter of all connections is
+    reserved for known addresses: those with a successful request in the last ten minutes, with a valid token where one
+    is required.
     """
 
-    def __init__(self, most: int, most_of_address: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._most_of_address, self._clock = most, most_of_address, clock
+    def __init__(self, most: int | None = None, most_of_address: int | None = None, n_files: int = _MOST_FILES) -> None:
+        if most is None:
+            most = max(1, min(_MOST_CONNECTIONS, n_files // 2))
+        elif check_integer("--max-connections", most, low=1) > n_files // 2:
+            raise ValueError(
+                f"--max-connections {most} needs {2 * most} open files, half of them for logs, and this process may "
+                f"open {n_files}; raise that (ulimit -n, or LimitNOFILE of systemd), or say at most {n_files // 2}"
+            )
+        if most_of_address is None:
+            most_of_address = max(1, most // _SHARE_OF_ONE)
+        check_integer("--max-connections-per-address", most_of_address, low=1, high=most)
+        self._most, self._most_of_address = most, most_of_address
         self._taken: Counter[str] = Counter()
         self._n_taken = 0
         self._known: OrderedDict[str, float] = OrderedDict()
@@ -58,7 +69,8 @@ class Connections:
 
     def take(self, address: str) -> str | None:
         """Count a new connection; return None, or the reason for a refusal."""
-        is_known = self._known.get(address, -_KNOWN_SECONDS) + _KNOWN_SECONDS > self._clock()
+        now = time.monotonic()
+        is_known = self._known.get(address, -_KNOWN_SECONDS) + _KNOWN_SECONDS > now
         if self._taken[address] >= self._most_of_address:
             message = f"there are {self._most_of_address} connections from this address; try again"
         elif self._n_taken >= self._most - (0 if is_known else self._most // _SHARE_KEPT):
@@ -68,9 +80,9 @@ class Connections:
             self._n_taken += 1
             return None
         self._n_refused += 1
-        if self._clock() - self._last_warning >= _WARN_AGAIN_SECONDS:  # at intervals, not for each
+        if now - self._last_warning >= _WARN_AGAIN_SECONDS:  # at intervals, not for each
             _LOG.warning("%d connections were refused: %s", self._n_refused, message)
-            self._n_refused, self._last_warning = 0, self._clock()
+            self._n_refused, self._last_warning = 0, now
         return message
 
     def give_back(self, address: str) -> None:
@@ -82,24 +94,10 @@ class Connections:
 
     def know(self, address: str) -> None:
         """Record a successful request from an address."""
-        self._known[address] = self._clock()
+        self._known[address] = time.monotonic()
         self._known.move_to_end(address)
         if len(self._known) > _MOST_KNOWN:
             self._known.popitem(last=False)
-
-
-def connection_limits(most: int | None, most_of_address: int | None, n_files: int) -> Connections:
-    """Return the limits that the operator chose, or raise ValueError if they exceed half of the open files allowed."""
-    if most is None:
-        most = max(1, min(_MOST_CONNECTIONS, n_files // 2))
-    elif check_integer("--max-connections", most, low=1) > n_files // 2:
-        raise ValueError(
-            f"--max-connections {most} needs {2 * most} open files, half of them for logs, and this process may open "
-            f"{n_files}; raise that (ulimit -n, or LimitNOFILE of systemd), or say at most {n_files // 2}"
-        )
-    if most_of_address is None:
-        most_of_address = max(1, most // _SHARE_OF_ONE)
-    return Connections(most, check_integer("--max-connections-per-address", most_of_address, low=1, high=most))
 
 
 def _counted_as(host: str) -> str:
@@ -133,7 +131,7 @@ class _Guarded(HttpToolsProtocol):
         self._is_refused = refusal is not None
         if refusal is not None:
             limits.n_leaving += 1
-            transport.write(_written(Problem(503, refusal, "BusyError", _RETRY_SECONDS)))
+            transport.write(Problem(503, refusal, "BusyError", _RETRY_SECONDS).written())
             if limits.n_leaving > limits.most_leaving or not transport.can_write_eof():
                 transport.close()
             else:  # not closed at once: further data of the client would cause a reset before it reads the response
@@ -206,17 +204,8 @@ class _Guarded(HttpToolsProtocol):
     def _refuse(self, problem: Problem) -> None:
         self._waiting_since = math.inf
         if not self.transport.is_closing():
-            self.transport.write(_written(problem))
+            self.transport.write(problem.written())
             self.transport.close()
-
-
-def _written(problem: Problem) -> bytes:
-    """Return the bytes of a response that closes the connection."""
-    response = problem.response()
-    headers = [*response.raw_headers, *HEADERS]
-    headers += [] if b"connection" in dict(headers) else [(b"connection", b"close")]
-    lines = [f"HTTP/1.1 {problem.status} {problem.described()['title']}".encode()]
-    return b"\r\n".join([*lines, *(name + b": " + value for name, value in headers), b"", response.body])
 
 
 class Server(uvicorn.Server):
@@ -269,14 +258,6 @@ def raise_file_limit() -> int:
     return _MOST_FILES if now == resource.RLIM_INFINITY else now
 
 
-def set_up_process() -> None:
-    """Let threads switch sooner, and exempt modules from garbage collection, which would block requests for 0.1 s."""
-    sys.setswitchinterval(0.001)  # the event loop must not wait long for worker threads
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
-
-
 class _JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -290,12 +271,19 @@ class _JsonLines(logging.Formatter):
         return json.dumps(line, default=repr)
 
 
-def set_up_log(with_requests: bool) -> None:
-    """Log to standard error as JSON lines; with all requests, or only refused ones."""
+def set_up_process(log_requests: bool = False) -> None:
+    """Log to standard error as JSON lines, with all requests or only refused ones, and let no request wait long.
+
+    Threads switch sooner, and modules are exempt from garbage collection, which would block requests for 0.1 s.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
     logging.captureWarnings(True)
-    for name in (NAME, "py.warnings", "uvicorn.error"):
+    for name in (_NAME, "py.warnings", "uvicorn.error"):
         log = logging.getLogger(name)
         log.handlers, log.propagate = [handler], False
-        log.setLevel(logging.WARNING if name != NAME else logging.DEBUG if with_requests else logging.INFO)
+        log.setLevel(logging.WARNING if name != _NAME else logging.DEBUG if log_requests else logging.INFO)
+    sys.setswitchinterval(0.001)  # the event loop must not wait long for worker threads
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)

@@ -1,5 +1,6 @@
 """Bearer tokens with roles and namespaces, of which the file stores only hashes; and which names are allowed."""
 
+import hmac
 import re
 import secrets
 import time
@@ -14,14 +15,15 @@ import msgspec
 
 from onebit.files import locked_folder, make_folder, replace_file
 
-ROLES = ("play", "read", "admin")
+_ROLES = ("play", "read", "admin")
 """play: guess, tell, shadow. read: status, report, log, metrics. admin: all of these, and changes of deciders."""
-EVERYWHERE = "*"
+_EVERYWHERE = "*"
 FILE = "tokens.json"
 NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 """Names of namespaces, deciders and tokens, safe in URLs and as file names on every system."""
 _is_name = re.compile(NAME, re.ASCII).fullmatch
 _is_span = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII).fullmatch
+_LOOK_AGAIN_SECONDS = 1.0  # after which the file of tokens may have changed
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -49,16 +51,17 @@ class Token(msgspec.Struct):
         """Whether the token has expired."""
         return self.expires is not None and self.expires.timestamp() <= time.time()
 
-    def has_role(self, role: str) -> bool:
-        """Return whether the caller has a role; admin includes all."""
-        return role in self.roles or "admin" in self.roles
+    @property
+    def all_roles(self) -> list[str]:
+        """All roles that the caller has; admin includes the others."""
+        return [role for role in _ROLES if role in self.roles or "admin" in self.roles]
 
     def sees(self, namespace: str | None) -> bool:
         """Return whether the caller may access a namespace; anybody may what is in none."""
-        return namespace is None or EVERYWHERE in self.namespaces or namespace in self.namespaces
+        return namespace is None or _EVERYWHERE in self.namespaces or namespace in self.namespaces
 
 
-ANYBODY = Token("anybody on this machine", list(ROLES), [EVERYWHERE])
+ANYBODY = Token("anybody on this machine", list(_ROLES), [_EVERYWHERE])
 """The caller where no tokens are required."""
 
 
@@ -85,13 +88,13 @@ def add_token(
     now = datetime.now(UTC)
     ends = None if expires is None else _expiry(expires, now).replace(microsecond=0)
     wanted, spaces = sorted(set(roles)), sorted(set(namespaces))
-    if not wanted or not set(wanted) <= set(ROLES):
-        raise ValueError(f"role must be one of {', '.join(ROLES)}, or several; got {' '.join(wanted) or 'none'}")
+    if not wanted or not set(wanted) <= set(_ROLES):
+        raise ValueError(f"role must be one of {', '.join(_ROLES)}, or several; got {' '.join(wanted) or 'none'}")
     for space in spaces:
-        if space != EVERYWHERE:
+        if space != _EVERYWHERE:
             check_name("namespace", space)
     text = f"onebit_{secrets.token_urlsafe(32)}"
-    token = Token(name, wanted, spaces or [EVERYWHERE], hash_of(text), now.isoformat(timespec="seconds"), ends)
+    token = Token(name, wanted, spaces or [_EVERYWHERE], _hash_of(text), now.isoformat(timespec="seconds"), ends)
     make_folder(folder)
     with _changing(folder) as known:
         if any(each.name == name for each in known):
@@ -134,6 +137,44 @@ def _changing(folder: Path) -> Iterator[list[Token]]:
         replace_file(folder / FILE, content, mode=0o600)  # names and roles are private; hashes reveal nothing
 
 
-def hash_of(text: str) -> str:
+def _hash_of(text: str) -> str:
     """Return what is stored of a token: one round suffices, as it is 32 random bytes, too many to search."""
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class Tokens:
+    """The tokens of a folder, read again when the file changes.
+
+    Once there is a file of tokens, one is required for good, also when the last is removed; before that if `required`.
+    """
+
+    def __init__(self, folder: Path, required: bool) -> None:
+        self._path, self.are_required = folder / FILE, required
+        self._known: list[Token] = []
+        self._stamp: tuple[int, int] | None = None
+        self._look()
+
+    def caller(self, authorization: str | None) -> Token | None:
+        """Return the token of an ``Authorization`` header, or None if it is unknown; it may have expired."""
+        if time.monotonic() - self._looked > _LOOK_AGAIN_SECONDS:
+            self._look()
+        if not self.are_required:
+            return ANYBODY
+        kind, _, text = (authorization or "").partition(" ")
+        if kind.lower() != "bearer":
+            return None
+        shown = _hash_of(text.strip())
+        found = [token for token in self._known if hmac.compare_digest(token.sha256, shown)]  # all: constant time
+        return found[0] if found else None
+
+    def _look(self) -> None:
+        """Read the file if it has changed; one that cannot be read denies all access."""
+        self._looked = time.monotonic()
+        try:
+            found = self._path.stat()
+            if (found.st_mtime_ns, found.st_ino) != self._stamp:
+                self._known, self.are_required = read_tokens(self._path.parent), True
+                self._stamp = found.st_mtime_ns, found.st_ino
+        except (ValueError, OSError) as error:  # retried: permissions can change without a change of the file
+            is_missing = isinstance(error, FileNotFoundError) and not self._path.is_symlink()  # whose target may come
+            self._known, self.are_required, self._stamp = [], self.are_required or not is_missing, None

@@ -89,15 +89,12 @@ class DeciderWorker:
         it will be written.
         """
         self.open_decider()
-        full = ""
         if self._queue.qsize() >= _MOST_WAITING:
-            full = f"{_MOST_WAITING} requests are in line for {self.title}"
-        elif self._n_bytes + n_bytes > _MOST_BYTES_FOR_ONE:
-            full = f"requests of {_MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}"
-        elif self._pool.n_bytes + n_bytes > _MOST_BYTES_WAITING:
-            full = f"requests of {_MOST_BYTES_WAITING >> 20} MB are in line"
-        if full:
-            raise busy(full)
+            raise busy(f"{_MOST_WAITING} requests are in line for {self.title}")
+        if self._n_bytes + n_bytes > _MOST_BYTES_FOR_ONE:
+            raise busy(f"requests of {_MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}")
+        if self._pool.n_bytes + n_bytes > _MOST_BYTES_WAITING:
+            raise busy(f"requests of {_MOST_BYTES_WAITING >> 20} MB are in line")
         job = _Job(call, claims, asyncio.get_running_loop().create_future(), threading.Lock())
         with self._queueing:
             if self._is_closed:
@@ -166,10 +163,12 @@ class DeciderWorker:
                     is_known = isinstance(error, (ValueError, OSError))
                     _LOG.warning("cannot be opened: %s", error, extra=extra, exc_info=None if is_known else error)
             self.opened.set()
-            is_compiled = self.decider is not None and self._compile(self.decider)  # while requests are queued
-            self.ready.set()
-            if self.decider is not None:
+            if self.decider is None:
+                self.ready.set()
+            else:
                 try:
+                    is_compiled = not pool.warms or self._compile(self.decider)  # while requests are queued
+                    self.ready.set()
                     self._work(self.decider, is_compiled)
                 finally:
                     try:
@@ -181,8 +180,6 @@ class DeciderWorker:
 
     def _compile(self, decider: Decider) -> bool:
         """Compile what the first guess needs in another thread; return whether it was done before the service stops."""
-        if not self._pool.warms:
-            return True
 
         def compile_() -> None:
             extra, began = {"decider": self.title}, time.monotonic()
@@ -205,18 +202,15 @@ class DeciderWorker:
         """Do what is queued, as much at once as there is, until the worker is stopped."""
         is_last, settled = False, -math.inf
         while not is_last:
-            jobs: list[_Job] = []
-            with suppress(queue.Empty):
-                while len(jobs) < _MOST_TOGETHER and not is_last:
-                    job = self._queue.get(block=not jobs)
-                    is_last = job is None
-                    jobs += [] if job is None else [job]
+            taken = [self._queue.get()]
+            taken += [self._queue.get() for _ in range(min(self._queue.qsize(), _MOST_TOGETHER - 1))]
+            jobs = [job for job in taken if job is not None]
+            is_last = len(jobs) < len(taken)
             if not jobs:
                 continue
             if is_compiled:
                 self._do(decider, jobs)
-                is_claimed = all(job.claims for job in jobs)
-                if not is_claimed or time.monotonic() - settled > _SETTLE_SECONDS:
+                if not all(job.claims for job in jobs) or time.monotonic() - settled > _SETTLE_SECONDS:
                     self._pool.budget.settle(self.title, decider.n_bytes())
                     settled = time.monotonic()
             else:
@@ -269,11 +263,10 @@ class WorkerPool:
         folder: Path,
         url: str | None = None,
         *,
-        opener: Callable[..., Decider] = Decider.open,
         warms: bool = False,
         memory: float = math.inf,
     ) -> None:
-        self._folder, self._opener, self.warms = folder, opener, warms
+        self._folder, self.warms = folder, warms
         self._database: Any = None
         self.is_shared = url is not None  # with other services
         if url is not None:
@@ -290,7 +283,7 @@ class WorkerPool:
         self._has_looked = False
         self._asking, self._asked = asyncio.Lock(), -math.inf
         self._trouble: LogError | None = None
-        self._standby: threading.Thread | None = None
+        self._standby = threading.Thread(target=self._look_repeatedly, name="onebit standby")
 
     def stored(self) -> dict[str, str | None]:
         """Return the titles of all stored deciders, each with its owner in a database."""
@@ -306,7 +299,7 @@ class WorkerPool:
             path = self._folder / f"{title}.onebit"
             make_folder(path.parent)
             try:
-                decider = self._opener(path, **settings)
+                decider = Decider.open(path, **settings)
             except BaseException:
                 with suppress(OSError):  # not empty
                     path.parent.rmdir()
@@ -320,25 +313,23 @@ class WorkerPool:
 
     def open_all(self) -> None:
         """Start opening all deciders; in a shared database, keep checking for free ones."""
-        if not self.is_shared:
+        if self.is_shared:
+            self._standby.start()
+        else:
             self.look()
-            return
 
-        def look_repeatedly() -> None:
-            last, trouble = "", ""
-            while not self.stopping.is_set():
-                try:
-                    self.look()
-                    trouble = ""
-                except Exception as error:  # any error: the standby thread must go on
-                    trouble = str(error) or repr(error)
-                if trouble != last:  # log changes only
-                    _LOG.warning("%s", trouble or "the database can be reached again")
-                last = trouble
-                self.stopping.wait(_LOOK_SECONDS)
-
-        self._standby = threading.Thread(target=look_repeatedly, name="onebit standby")
-        self._standby.start()
+    def _look_repeatedly(self) -> None:
+        last = ""
+        while not self.stopping.is_set():
+            trouble = ""
+            try:
+                self.look()
+            except Exception as error:  # any error: the standby thread must go on
+                trouble = str(error) or repr(error)
+            if trouble != last:  # log changes only
+                _LOG.warning("%s", trouble or "the database can be reached again")
+            last = trouble
+            self.stopping.wait(_LOOK_SECONDS)
 
     def look(self) -> None:
         """Start opening deciders that are new, or were released by another process."""
@@ -385,10 +376,6 @@ class WorkerPool:
                 if self._trouble is not None:
                     raise problem_of(self._trouble)
         return self.get(namespace, name)
-
-    async def submit(self, namespace: str, name: str, *call: Any) -> Any:
-        """Queue a call of a decider, as its worker's `submit` does."""
-        return await (await self.find(namespace, name)).submit(*call)
 
     def __iter__(self) -> Iterator[tuple[str, str, DeciderWorker]]:
         for (namespace, name), worker in sorted(self._workers.items()):
@@ -446,7 +433,7 @@ class WorkerPool:
     def close(self) -> None:
         """Finish all queued requests and close all deciders."""
         self.stopping.set()
-        if self._standby is not None:
+        if self._standby.is_alive():
             self._standby.join()
         with self._creating:  # no more workers are added
             workers = list(self._workers.values())

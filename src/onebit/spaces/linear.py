@@ -33,7 +33,6 @@ class Weights(NamedTuple):
 class LinearSpace(Space):
     """One weight per class and feature: K × d numbers, whatever the number of rounds."""
 
-    may_have_kernel = False
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("", "class")}
     takes_sparse = True
 

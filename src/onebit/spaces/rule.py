@@ -5,6 +5,7 @@ scores, and applies each class's gain. Every rule works in every space.
 """
 
 import importlib
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cache
@@ -41,12 +42,11 @@ class Rule(NamedTuple):
     learn : (answer, scratch, settings) → changed
         Reads ``scratch.scores`` and ``scratch.current`` and writes to ``scratch.gains`` how much of x each class gains.
     learn_logged : (answer, scratch, settings) → changed, or None
-        The same for a round that another system played; its only setting is the propensity of the label. If None, such
-        rounds are refused.
+        The same for a round that another system played. If None, such rounds are refused.
     full_information : bool
         Whether the rule learns from the label itself.
     divides_by_chances : bool
-        Whether `learn_logged` needs the propensity.
+        Whether `learn_logged` reads ``answer.propensity``, which is NaN where it is not known.
     always_draws : bool
         Whether `guess` calls ``uniform(draw)`` in nearly every round: then the numbers of a stream are drawn together,
         which is faster.
@@ -105,9 +105,9 @@ class Space(State):
         prepared = self.prepare(row)
         self.score(prepared, row)
         algorithm = self.algorithm(isinstance(prepared, SparseRows), rule._replace(learn=rule.learn_logged))
-        settings = self.settings._replace(rule=(1.0 if propensity is None else propensity,))
-        answer = Answer(label, False, correct, truth)
-        return bool(in_python(algorithm.update)(self.arrays, unlocked(prepared), 0, self.scratch, answer, settings))
+        answer = Answer(label, False, correct, truth, math.nan if propensity is None else propensity)
+        state, settings = self.arrays, self.settings
+        return bool(in_python(algorithm.update)(state, unlocked(prepared), 0, self.scratch, answer, settings))
 
 
 @cache

@@ -53,6 +53,7 @@ class SupportSet(Space):
     """Examples with a coefficient per class, and a kernel."""
 
     arrays: Examples
+    may_have_kernel = True
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "points": ("example", ""),
         "squares": ("example",),

@@ -1,10 +1,9 @@
 """The paper's theory, runnable: margins, bounds, constructions, reductions."""
 
 from onebit import bounds
-from onebit.bounds.margin_transformation import TransformedMargin, sharper_margin, transformed_margin
+from onebit.bounds import TransformedMargin, sharper_margin, transformed_margin
 from onebit.theory.certificates import Certificate, Separator, verify_certificate, verify_separator
-from onebit.theory.feature_map import FeatureMap
-from onebit.theory.multivariate import MultivariatePolynomial
+from onebit.theory.multivariate import FeatureMap, MultivariatePolynomial
 from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces, RationalConstruction
 from onebit.theory.separability import Margin, Progress, margin
 from onebit.theory.weak_labeling import SetSplitting, WeakLabeling

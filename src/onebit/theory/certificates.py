@@ -11,6 +11,7 @@ exact; in a kernel's space what adding up its values may lose counts against the
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
@@ -91,8 +92,8 @@ def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = N
     rows, kernel = dense(check_rows(X)), as_kernel(kernel)
     labels = check_labels(y, len(rows))
     names, codes = classes_and_codes(labels, classes)
-    examples, weights = np.asarray(certificate.examples), np.asarray(certificate.weights)
-    asked, numbers = _positions(np.asarray(certificate.classes), names), _fractions(weights)
+    examples, numbers = np.asarray(certificate.examples), _fractions(np.asarray(certificate.weights))
+    asked = _positions(np.asarray(certificate.classes), names)
     if certificate.kind not in get_args(Kind) or asked is None or numbers is None:
         return False
     if examples.ndim != 1 or examples.dtype.kind not in "iu" or not 0 < len(numbers) == len(examples) == len(asked):
@@ -104,7 +105,7 @@ def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = N
     if certificate.kind == "weak" and (own == asked).any():
         return False
     points = rows[examples] if kernel is None else kernel.prepare(rows)[examples]
-    return combined_length(certificate.kind, weights, points, own, asked, kernel) <= certificate.length
+    return combined_length(certificate.kind, numbers, points, own, asked, kernel) <= certificate.length
 
 
 def verify_separator(separator: Separator, X: Any, y: Any, kernel: Any = None) -> bool:
@@ -169,7 +170,7 @@ def attained(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel:
     least, errors = np.empty(len(rows)), np.empty(len(rows))
     for block in blocks(rows):
         values = unit_rows[block] if kernel is None else kernel.matrix(rows[block], points)
-        least[block] = _least(kind, values @ unit.T, codes[block])
+        least[block] = least_conditions(kind, values @ unit.T, codes[block])
         # What a sum loses is a share of its terms' sizes; a condition has up to two sums.
         sizes = (np.abs(values) @ np.abs(unit).T).max(axis=1)
         errors[block] = 2 * ((unit.shape[1] + 8) * _EPSILON * sizes + _UNDERFLOW)
@@ -194,8 +195,8 @@ def to_unit(values: Floats) -> Floats:
     return np.ldexp(values, -int(np.frexp(np.abs(values).max(initial=0.0))[1]))
 
 
-def _least(kind: Kind, scores: npt.NDArray[Any], codes: Integers) -> npt.NDArray[Any]:
-    """Return the least of each example's conditions from its scores, floats or whole numbers."""
+def least_conditions(kind: Kind, scores: npt.NDArray[Any], codes: Integers) -> npt.NDArray[Any]:
+    """Return the least of each example's conditions from its scores: floats, whole numbers or fractions."""
     own = np.where(codes >= 0, scores[np.arange(len(codes)), codes], np.inf)
     rival = np.where(codes[:, None] == np.arange(scores.shape[1]), -np.inf, scores).max(axis=1)
     least: npt.NDArray[Any] = own - rival if kind == "weak" else np.minimum(own, -rival)
@@ -204,7 +205,7 @@ def _least(kind: Kind, scores: npt.NDArray[Any], codes: Integers) -> npt.NDArray
 
 def _exact_least(kind: Kind, vectors: Floats, rows: Floats, codes: Integers) -> Fraction:
     (weights, power), (points, other) = whole(vectors), whole(rows)
-    return Fraction(_least(kind, points @ weights.T, codes).min()) * Fraction(2) ** (power + other)
+    return Fraction(least_conditions(kind, points @ weights.T, codes).min()) * Fraction(2) ** (power + other)
 
 
 def condition_signs(kind: Kind, own: Integers, asked: Integers, classes: Integers) -> Integers:
@@ -217,16 +218,13 @@ def condition_signs(kind: Kind, own: Integers, asked: Integers, classes: Integer
 
 
 def combined_length(
-    kind: Kind, weights: npt.NDArray[Any], points: Floats, own: Integers, asked: Integers, kernel: Kernel | None
+    kind: Kind, weights: Iterable[Fraction], points: Floats, own: Integers, asked: Integers, kernel: Kernel | None
 ) -> float:
     """Return the length of a weighted mean of conditions' vectors, rounded up.
 
     The conditions have these examples, prepared for the kernel; `own` are their classes, and `asked` the conditions'.
     """
-    if weights.dtype.kind == "f":
-        numbers = whole(weights)[0]
-    else:
-        numbers = np.array(whole_multiple([Fraction(weight) for weight in weights.tolist()]), dtype=object)
+    numbers, _ = whole_multiple(weights)
     total, blocks = int(numbers.sum()), np.unique(np.concatenate([own, asked]))
     shares = numbers * condition_signs(kind, own, asked, blocks).T.astype(object)
     if kernel is None:

@@ -1,13 +1,12 @@
 """Numbers without rounding: inputs as fractions, floats as whole numbers, roots on a chosen side, exact zeros.
 
-`check_fraction` takes a float's binary value (`onebit.bounds` reads it as the decimal it is written as). Rows of floats
-are rows of Python's integers with one common power of two, and their sums of products are exact.
+`check_fraction` takes a float's binary value (`onebit.bounds` reads it as the decimal it is written as). Arrays of
+fractions, and of Python's integers, have exact sums of products.
 """
 
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -15,17 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.bounds.claims import log2
-from onebit.inputs import Floats, check_rows, dense
+from onebit.inputs import Floats, Integers, check_rows, dense
 
 Number = int | float | Fraction
-Point = tuple[Fraction, ...]
-Objects = npt.NDArray[np.object_]  # arrays of Python integers, of any size
+Objects = npt.NDArray[np.object_]  # arrays of fractions, or of Python's integers of any size
 
 _LARGEST = Fraction(sys.float_info.max)
 # An exact solution takes time that grows with the cube of the equations, and seconds for so many.
 _MOST_EQUATIONS = 200
-# An inverse in decimals of so many digits is good for steps of fewer, whatever the equations.
-_DIGITS, _STEP, _ZERO = 120, 10**60, Decimal("1e-40")
+_PRIME = 2**31 - 1  # products of two numbers below it fit 64 bits
 
 
 def check_fraction(name: str, value: Any) -> Fraction:
@@ -38,22 +35,22 @@ def check_fraction(name: str, value: Any) -> Fraction:
     return Fraction(value.item() if isinstance(value, np.generic) else value)
 
 
-def check_point(name: str, values: Any, length: int | None = None) -> Point:
+def check_point(name: str, values: Any, length: int | None = None) -> Objects:
     """Return one vector as fractions, exactly, or raise a ValueError that names it."""
     if isinstance(values, (str, bytes, dict)) or not isinstance(values, (Sequence, np.ndarray)):
         raise ValueError(f"{name} must be a list of numbers; got {values!r}")
     if len(values) == 0 or (length is not None and len(values) != length):
         wanted = "at least one number" if length is None else f"{length} numbers"
         raise ValueError(f"{name} must hold {wanted}; got {len(values)}")
-    return tuple(check_fraction(f"{name}[{i}]", value) for i, value in enumerate(values))
+    return np.array([check_fraction(f"{name}[{i}]", value) for i, value in enumerate(values)])
 
 
-def check_points(name: str, rows: Any) -> tuple[Point, ...]:
-    """Return vectors of one length as fractions, exactly, or raise a ValueError that names them."""
+def check_points(name: str, rows: Any) -> Objects:
+    """Return vectors of one length as rows of fractions, exactly, or raise a ValueError that names them."""
     if isinstance(rows, (str, bytes, dict)) or not isinstance(rows, (Sequence, np.ndarray)) or len(rows) == 0:
         raise ValueError(f"{name} must list at least one vector; got {rows!r}")
     first = check_point(f"{name}[0]", rows[0])
-    return first, *(check_point(f"{name}[{i}]", row, len(first)) for i, row in enumerate(rows[1:], start=1))
+    return np.array([first, *(check_point(f"{name}[{i}]", row, len(first)) for i, row in enumerate(rows[1:], start=1))])
 
 
 def check_dense_rows(name: str, X: Any, n_columns: int) -> Floats:
@@ -73,15 +70,11 @@ def to_float(name: str, value: Fraction) -> float:
         raise OverflowError(f"{name} is about 2^{size:.0f}, too large for a float; use the exact functions") from None
 
 
-def dot(left: Iterable[Fraction], right: Iterable[Fraction]) -> Fraction:
-    """Return the inner product."""
-    return sum((a * b for a, b in zip(left, right, strict=True)), Fraction(0))
-
-
-def whole_multiple(values: Sequence[Fraction]) -> list[int]:
-    """Return the values times their least common denominator."""
+def whole_multiple(values: Iterable[Fraction]) -> tuple[Objects, int]:
+    """Return the values times their least common denominator, and that."""
+    values = list(values)
     shared = math.lcm(*(value.denominator for value in values))
-    return [value.numerator * (shared // value.denominator) for value in values]
+    return np.array([value.numerator * (shared // value.denominator) for value in values], dtype=object), shared
 
 
 def whole(values: Any) -> tuple[Objects, int]:
@@ -132,52 +125,63 @@ def vanishing_weights(rows: Objects) -> list[int] | None:
     count = len(rows)
     if count - 1 > min(len(equations), _MOST_EQUATIONS):
         return None
-    with localcontext(Context(prec=_DIGITS)):
-        sizes = np.array([Decimal(max(map(abs, row))) for row in equations.tolist()], dtype=object)[:, None]
-        # After exchange steps the table has the inverse of the chosen equations in the chosen weights' columns.
-        table, chosen = equations * Decimal(1) / sizes, dict[int, int]()
-        for column in range(count):
-            left = np.abs(table[:, column])
-            left[list(chosen.values())] = 0
-            if len(left) and left.max() > _ZERO:
-                chosen[column] = int(np.argmax(left))
-                _exchange(table, chosen[column], column)
-        columns, used = list(chosen), list(chosen.values())
-        if len(columns) != count - 1:
-            return None
-        free = min(set(range(count)) - set(columns))
-        inverse = table[np.ix_(used, columns)] / sizes[used].T
-        weights = np.ones(count, dtype=object)
-        weights[columns], weights[free] = _solution(equations[np.ix_(used, columns)], -equations[used, free], inverse)
+    # After exchange steps the table has the inverse of the chosen equations in the chosen weights' columns.
+    table, chosen = (equations % _PRIME).astype(np.int64), dict[int, int]()
+    for column in range(count):
+        is_free = table[:, column] != 0
+        is_free[list(chosen.values())] = False
+        if is_free.any():
+            chosen[column] = int(np.argmax(is_free))
+            table = _exchanged(table, chosen[column], column)
+    columns, used = list(chosen), list(chosen.values())
+    if len(columns) != count - 1:
+        return None
+    free = min(set(range(count)) - set(columns))
+    weights = np.ones(count, dtype=object)
+    inverse = table[np.ix_(used, columns)]
+    weights[columns], weights[free] = _solution(equations[np.ix_(used, columns)], -equations[used, free], inverse)
     return None if min(weights) < 0 or (equations @ weights).any() else [int(weight) for weight in weights]
 
 
-def _exchange(table: Objects, row: int, column: int) -> None:
-    """Solve one row's equation for one column's unknown, and put it into all the others."""
-    pivot, entries = table[row, column], table[:, column].copy()
-    solved = table[row] / -pivot
-    solved[column] = 1 / pivot
+def _exchanged(table: Integers, row: int, column: int) -> Integers:
+    """Return the table with one row's equation solved for one column's unknown, and put into all the others."""
+    inverse = pow(int(table[row, column]), -1, _PRIME)
+    solved = -table[row] * inverse % _PRIME
+    solved[column] = inverse
+    entries = table[:, column, None].copy()
     table[:, column] = 0
-    table += np.outer(entries, solved)
+    table = (table + entries * solved) % _PRIME
     table[row] = solved
+    return table
 
 
-def _solution(matrix: Objects, right: Objects, inverse: Objects) -> tuple[list[int], int]:
-    """Return the solution of matrix·x = right as numerators and their common denominator, if the inverse is good.
+def _solution(matrix: Objects, right: Objects, inverse: Integers) -> tuple[list[int], int]:
+    """Return the solution of matrix·x = right as numerators and their common denominator, from the inverse modulo p.
 
-    Each step adds digits, and what they leave of the right hand side is known exactly.
+    Each step adds a digit to the base p, and what they leave of the right hand side is known exactly.
 
     References
     ----------
-    Wan (2006). An algorithm to solve integer linear systems exactly using numerical methods. J. Symbolic Computation.
+    Dixon (1982). Exact solution of linear equations using p-adic expansions. Numerische Mathematik.
     """
     # Hadamard: no determinant, and so no numerator or denominator, has more binary digits than this.
     bits = sum((int(row @ row + b * b).bit_length() + 1) // 2 for row, b in zip(matrix, right, strict=True))
-    numerators, scale, shared = np.zeros(len(right), dtype=object), 1, 1
-    while scale <= 4 << 2 * bits:
-        step = np.array([round(value * _STEP) for value in inverse @ right], dtype=object)
-        numerators, right, scale = numerators * _STEP + step, right * _STEP - matrix @ step, scale * _STEP
-    for value in numerators:
+    values, modulus, shared = np.zeros(len(right), dtype=object), 1, 1
+    while modulus <= 4 << 2 * bits:
+        digits = (inverse * (right % _PRIME).astype(np.int64) % _PRIME).sum(axis=1) % _PRIME
+        digits = digits.astype(object)
+        values, right, modulus = values + digits * modulus, (right - matrix @ digits) // _PRIME, modulus * _PRIME
+    for value in values:
         # the denominators so far often are all of this one's.
-        shared *= Fraction(value * shared, scale).limit_denominator(max(1, (1 << bits) // shared)).denominator
-    return [round(Fraction(value * shared, scale)) for value in numerators], shared
+        shared *= _denominator(value * shared % modulus, modulus, 1 << bits)
+    half = modulus // 2
+    return [(value * shared + half) % modulus - half for value in values], shared
+
+
+def _denominator(value: int, modulus: int, limit: int) -> int:
+    """Return the denominator of the fraction that is `value` modulo a number, with a numerator up to a limit."""
+    last, rest, before, factor = modulus, value, 0, 1
+    while rest > limit:
+        quotient = last // rest
+        last, rest, before, factor = rest, last - quotient * rest, factor, before - quotient * factor
+    return abs(factor)

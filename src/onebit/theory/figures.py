@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
-from onebit.bounds.margin_transformation import sharper_margin, transformed_margin
+from onebit.bounds import sharper_margin, transformed_margin
 from onebit.inputs import Floats, check_integer
 from onebit.reporting.figures import log_count_axis, looks, new_figure
 from onebit.reporting.looks import INK, PALETTE

@@ -31,6 +31,7 @@ Numbers = npt.NDArray[Any]  # floats, or decimals as objects
 _POOL = 256
 # A pool is done when the worst of it is ten times less violated than at first: then a pass over all pays.
 _POOL_SHARE = 0.1
+GAP = 1e-9  # the relative distance of the two sides that is asked for: three digits beyond the six that are printed
 # One pass can be held up by rounding; three in a row mean that no further step is possible.
 _STALLED_PASSES = 3
 _DIGITS = 100  # of a decimal
@@ -109,38 +110,38 @@ class NearestPoint(NamedTuple):
 
 
 def nearest_point(
-    hull: Hull, *, gap: float = 1e-9, on_pass: Callable[[float], None] | None = None, first: Integers | None = None
+    hull: Hull, on_pass: Callable[[float], None] | None = None, first: Integers | None = None
 ) -> NearestPoint:
     """Return the hull's nearest point to the origin, beginning with vertices that may be near it.
 
-    It ends when the relative gap is at most `gap`, when the combination's length is zero to rounding, or when rounding
+    It ends when the relative gap is at most `GAP`, when the combination's length is zero to rounding, or when rounding
     allows no further step. `on_pass` is called with the gap after every pass over all vertices.
     """
     with localcontext(Context(prec=_DIGITS)):
         active = (_DecimalActiveSet if hull.points.dtype == object else _ActiveSet)(hull.dimension)
-        _work_through(active, hull, hull.price(active.direction)[1][:_POOL] if first is None else first, gap)
+        _work_through(active, hull, hull.price(active.direction)[1][:_POOL] if first is None else first)
         stalled = 0
         while True:
             values, vertices = hull.price(active.direction)
             point = active.both_sides(hull, float(values.min()))
             if on_pass is not None:
                 on_pass(point.gap)
-            if point.gap <= gap or point.upper <= active.zero or stalled >= _STALLED_PASSES:
+            if point.gap <= GAP or point.upper <= active.zero or stalled >= _STALLED_PASSES:
                 return point
             worst = np.argpartition(values, _POOL)[:_POOL] if len(values) > _POOL else np.arange(len(values))
             before = active.level
-            _work_through(active, hull, vertices[worst], gap)
+            _work_through(active, hull, vertices[worst])
             stalled = stalled + 1 if before <= 0 or float(active.level / before) >= 1.0 - 1e-13 else 0
 
 
-def _work_through(active: "_ActiveSet", hull: Hull, pool: Integers, gap: float) -> None:
+def _work_through(active: "_ActiveSet", hull: Hull, pool: Integers) -> None:
     """Bring vertices of the pool in, the most violated first, until those left are much less violated."""
     rows, open_, first = hull.rows(pool), ~np.isin(pool, active.vertices), None
     while open_.any() and active.level > 0:
         violations = np.where(open_, (1 - rows @ active.direction / active.level).astype(float), -np.inf)
         worst = int(np.argmax(violations))
         first = violations[worst] if first is None else first
-        if violations[worst] <= max(0.1 * gap, _POOL_SHARE * first):
+        if violations[worst] <= max(0.1 * GAP, _POOL_SHARE * first):
             return
         open_[worst] = False
         before = active.level

@@ -20,15 +20,27 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numpy.polynomial import Polynomial
 
 from onebit.inputs import Floats, Integers, check_integer
-from onebit.theory.exact import Number, check_dense_rows, check_fraction, check_point, check_points, dot
+from onebit.theory.exact import Number, check_dense_rows, check_fraction, check_point, check_points
 from onebit.theory.multivariate import MultivariatePolynomial
 
 _PRINTED_CONSTANT = 188  # of Theorem 7's norm bound; the same proof gives 94
 # What normalizing in floats adds to a squared length, with much to spare.
 UNIT_BALL_SLACK = Fraction(1, 10**9)
+_IDENTITY = Polynomial(np.array([0, 1], dtype=object))  # z itself, with Python's numbers as coefficients
+
+
+def check_unit_ball(rows: npt.NDArray[Any]) -> None:
+    """Raise a ValueError if a row of floats or fractions is longer than 1."""
+    squares = np.einsum("ij,ij->i", rows, rows)
+    row = int(np.argmax(squares))
+    if squares[row] > 1 + UNIT_BALL_SLACK:
+        raise ValueError(
+            f"X must lie within the unit ball; row {row} has length {math.sqrt(squares[row]):.6g}. Scale the rows"
+        )
 
 
 class Halfspaces:
@@ -51,27 +63,27 @@ class Halfspaces:
     def __init__(self, directions: Any, margin: Number) -> None:
         self.directions = check_points("directions", directions)
         self.n_halfspaces, self.n_variables = len(self.directions), len(self.directions[0])
-        self.matrix: Floats = np.array(self.directions, dtype=float)
+        self.matrix: Floats = self.directions.astype(float)
         self.margin = check_fraction("margin", margin)
         if not 0 < self.margin < 1:
             raise ValueError(f"margin must lie strictly between 0 and 1; got {margin!r}")
         for i, v in enumerate(self.directions):
-            if dot(v, v) > 1 + UNIT_BALL_SLACK:
+            if v @ v > 1 + UNIT_BALL_SLACK:
                 raise ValueError(
-                    f"directions must have length at most 1; directions[{i}] has length {math.sqrt(dot(v, v)):.6g}. "
+                    f"directions must have length at most 1; directions[{i}] has length {math.sqrt(v @ v):.6g}. "
                     "Divide the directions and the margin by the largest length"
                 )
 
     def scores(self, x: Sequence[Number]) -> list[Fraction]:
         """Return ⟨v₁,x⟩,…,⟨v_m,x⟩, exactly."""
-        point = check_point("x", x, self.n_variables)
-        return [dot(v, point) for v in self.directions]
+        scores: list[Fraction] = (self.directions @ check_point("x", x, self.n_variables)).tolist()
+        return scores
 
     def side(self, x: Sequence[Number]) -> int:
         """Return 1 if x is in R⁺, −1 if it is in R⁻, 0 if it is in neither; exactly."""
         point, lowest = check_point("x", x, self.n_variables), min(self.scores(x))
         # Both regions are parts of the unit ball.
-        if dot(point, point) > 1:
+        if point @ point > 1:
             return 0
         return -1 if lowest <= -self.margin else int(lowest >= self.margin)
 
@@ -103,17 +115,30 @@ class HalfspacePolynomial:
             raise ValueError(f"halfspaces must be a Halfspaces(directions, margin); got {halfspaces!r}")
         self.halfspaces = halfspaces
 
-    def evaluate(self, x: Sequence[Number]) -> Fraction:
-        """Return p(x), exactly."""
+    def _parts(self, z: Any) -> tuple[Any, ...]:
+        """Return what one halfspace gives to p, for z = ⟨vᵢ,x⟩, a number or a polynomial of one variable."""
+        raise NotImplementedError
+
+    def _assembled(self, parts: Sequence[Sequence[Any]]) -> Any:
+        """Return p from the parts of every halfspace, which are numbers or polynomials."""
         raise NotImplementedError
 
     def _values_and_exponents(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return p·2⁻ᵉ and e for rows of ⟨v₁,x⟩,…,⟨v_m,x⟩, in floating point."""
         raise NotImplementedError
 
+    def evaluate(self, x: Sequence[Number]) -> Fraction:
+        """Return p(x), exactly."""
+        return Fraction(self._assembled([self._parts(score) for score in self.halfspaces.scores(x)]))
+
     def expand(self) -> MultivariatePolynomial:
         """Return the polynomial with its coefficients multiplied out, exactly."""
-        raise NotImplementedError
+        # The parts in one variable first: most products of polynomials then are of such.
+        parts, ridge = self._parts(_IDENTITY), MultivariatePolynomial.ridge
+        expanded: MultivariatePolynomial = self._assembled(
+            [[ridge(part.coef, v) for part in parts] for v in self.halfspaces.directions]
+        )
+        return expanded
 
     @property
     def n_coefficients(self) -> int:
@@ -124,12 +149,7 @@ class HalfspacePolynomial:
         """Return sign p and log₂|p| for rows within the unit ball, in floating point: p itself often overflows."""
         rows = check_dense_rows("X", X, self.halfspaces.n_variables)
         # Beyond the ball the theorems promise nothing, and the sizes below may overflow.
-        squares = np.einsum("ij,ij->i", rows, rows)
-        if squares.max() > 1.0 + float(UNIT_BALL_SLACK):
-            row = int(np.argmax(squares))
-            raise ValueError(
-                f"X must lie within the unit ball; row {row} has length {math.sqrt(squares[row]):.6g}. Scale the rows"
-            )
+        check_unit_ball(rows)
         values, exponents = self._values_and_exponents(rows @ self.halfspaces.matrix.T)
         with np.errstate(divide="ignore"):
             return np.sign(values), np.log2(np.abs(values)) + exponents
@@ -149,12 +169,7 @@ def chebyshev_coefficients(n: int) -> tuple[int, ...]:
 
     By Proposition 15, Tₙ has degree n, leading coefficient 2ⁿ⁻¹ (n ≥ 1) and norm at most (1+√2)ⁿ.
     """
-    return tuple(_chebyshev_of(check_integer("n", n, low=0), _exact_polynomial([0, 1])).coef.tolist())
-
-
-def _exact_polynomial(coefficients: Sequence[int]) -> Any:
-    """Return NumPy's polynomial of one variable, with Python's numbers as coefficients."""
-    return Polynomial(np.array(coefficients, dtype=object))
+    return tuple(_chebyshev_of(check_integer("n", n, low=0), _IDENTITY).coef.tolist())
 
 
 def _chebyshev_of(n: int, z: Any) -> Any:
@@ -204,10 +219,11 @@ class ChebyshevConstruction(HalfspacePolynomial):
         """Return log₂ of (constant·rs)^(rs/2); the constants 94 and 47 are valid too."""
         return self.degree_bound / 2.0 * math.log2(constant * self.degree_bound)
 
-    def evaluate(self, x: Sequence[Number]) -> Fraction:
-        """Return p(x), exactly."""
-        scores = self.halfspaces.scores(x)
-        return len(scores) + Fraction(1, 2) - sum(chebyshev(self.s, 1 - score) ** self.r for score in scores)
+    def _parts(self, z: Any) -> tuple[Any, ...]:
+        return (_chebyshev_of(self.s, 1 - z) ** self.r,)
+
+    def _assembled(self, parts: Sequence[Sequence[Any]]) -> Any:
+        return len(parts) + Fraction(1, 2) - sum(power for (power,) in parts)
 
     def _values_and_exponents(self, scores: Floats) -> tuple[Floats, Floats]:
         z = 1.0 - scores
@@ -223,23 +239,18 @@ class ChebyshevConstruction(HalfspacePolynomial):
         powers = np.where(z > 1.0, 1.0, np.sign(inner)) ** self.r * np.exp2(sizes - scale[:, None])
         return (scores.shape[1] + 0.5) * np.exp2(-scale) - powers.sum(axis=1), scale
 
-    def expand(self) -> MultivariatePolynomial:
-        """Return the polynomial with its coefficients multiplied out, exactly."""
-        # Tₛ(1 − z)ʳ in one variable first: each direction then needs no product of polynomials.
-        power = _chebyshev_of(self.s, _exact_polynomial([1, -1])) ** self.r
-        ridges = [MultivariatePolynomial.ridge(power.coef, v) for v in self.halfspaces.directions]
-        return self.halfspaces.n_halfspaces + Fraction(1, 2) - sum(ridges[1:], start=ridges[0])
-
 
 def stairs(n: int, z: Number) -> Fraction:
     """Return P_n(z) = (z−1)·∏_{i=1..n}(z−2ⁱ)², exactly.
 
     Lemma 16: P_n(−z) ≤ P_n(z) ≤ 0 on [0, 1]; 0 ≤ 4·P_n(z) ≤ −P_n(−z) on [1, 2ⁿ]; −P_n(−z) ≥ 2^(n(n+1)) for z ≥ 0.
-
     """
-    check_integer("n", n, low=0)
-    point = check_fraction("z", z)
-    return math.prod(((point - 2**i) ** 2 for i in range(1, n + 1)), start=point - 1)
+    return Fraction(_stairs_of(check_integer("n", n, low=0), check_fraction("z", z)))
+
+
+def _stairs_of(n: int, z: Any) -> Any:
+    """Return P_n of a number or of a polynomial of one variable."""
+    return math.prod(((z - 2**i) ** 2 for i in range(1, n + 1)), start=z - 1)
 
 
 def numerator_and_denominator(n: int, k: int, z: Number) -> tuple[Fraction, Fraction]:
@@ -248,8 +259,12 @@ def numerator_and_denominator(n: int, k: int, z: Number) -> tuple[Fraction, Frac
     Lemma 17, for k = r and m halfspaces: 1 ≤ S ≤ 1 + 1/(2m) on [1, 2ⁿ], S is odd, |S| ≤ 1 on [−1, 1], and
     B ≥ (1 − 1/(4m+1))·2^(n(n+1)r) on [−2ⁿ, 2ⁿ].
     """
-    power = check_integer("k", k, low=0)
-    right, left = stairs(n, z) ** power, stairs(n, -check_fraction("z", z)) ** power
+    return _odd_and_even(check_integer("n", n, low=0), check_integer("k", k, low=0), check_fraction("z", z))
+
+
+def _odd_and_even(n: int, k: int, z: Any) -> tuple[Any, Any]:
+    """Return A and B of a number or of a polynomial of one variable."""
+    right, left = _stairs_of(n, z) ** k, _stairs_of(n, -z) ** k
     return right - left, -right - left
 
 
@@ -292,22 +307,16 @@ class RationalConstruction(HalfspacePolynomial):
         scores = self.halfspaces.scores(x)
         if max(map(abs, scores)) > 2**self.s * self.halfspaces.margin * (1 + UNIT_BALL_SLACK):
             raise ValueError(f"x must lie within the unit ball, where Lemma 18 holds; got {x!r}. Scale it")
-        return sum((a / b for a, b in self._pairs(scores)), Fraction(1, 2) - len(scores))
+        return sum((a / b for a, b in map(self._parts, scores)), Fraction(1, 2) - len(scores))
 
-    def evaluate(self, x: Sequence[Number]) -> Fraction:
-        """Return p(x), exactly."""
-        return Fraction(self._assembled(self._pairs(self.halfspaces.scores(x))))
+    def _parts(self, z: Any) -> tuple[Any, ...]:
+        return _odd_and_even(self.s, self.r, z * (1 / self.halfspaces.margin))
 
-    def _pairs(self, scores: Sequence[Fraction]) -> list[tuple[Fraction, Fraction]]:
-        """Return A(zᵢ) and B(zᵢ) for every halfspace."""
-        return [numerator_and_denominator(self.s, self.r, score / self.halfspaces.margin) for score in scores]
-
-    def _assembled(self, pairs: Sequence[tuple[Any, Any]]) -> Any:
-        """Return p from A and B of every halfspace, which are numbers or polynomials."""
+    def _assembled(self, parts: Sequence[Sequence[Any]]) -> Any:
         total, product = 0, 1
-        for a, b in pairs:
+        for a, b in parts:
             total, product = total * b + product * a, product * b
-        return Fraction(2) ** self.log2_scale * (total - (len(pairs) - Fraction(1, 2)) * product)
+        return Fraction(2) ** self.log2_scale * (total - (len(parts) - Fraction(1, 2)) * product)
 
     def _values_and_exponents(self, scores: Floats) -> tuple[Floats, Floats]:
         # With u = |z|, c = (P(u)/−P(−u))ʳ: S = ±(1+c)/(1−c) and B = (−P(−u))ʳ·(1−c), each free of overflow.
@@ -320,16 +329,3 @@ class RationalConstruction(HalfspacePolynomial):
         # At u = 0, c = −1 and S = 0, whatever the sign.
         values = (np.sign(scores) * (1.0 + c) / (1.0 - c)).sum(axis=1) - (scores.shape[1] - 0.5)
         return values, 1.0 + (self.r * size + np.log2(1.0 - c)).sum(axis=1)
-
-    def expand(self) -> MultivariatePolynomial:
-        """Return the polynomial with its coefficients multiplied out, exactly."""
-        z = _exact_polynomial([0, 1])
-        right = (math.prod(((z - 2**i) ** 2 for i in range(1, self.s + 1)), start=z - 1) ** self.r).coef
-        # P(−z) differs from P(z) in the odd powers alone: A keeps those, B the even ones.
-        scaled = [2 * value / self.halfspaces.margin**j for j, value in enumerate(right)]
-        odd = [value * (j % 2) for j, value in enumerate(scaled)]
-        even = [value * (j % 2 - 1) for j, value in enumerate(scaled)]
-        ridge = MultivariatePolynomial.ridge
-        pairs = [(ridge(odd, v), ridge(even, v)) for v in self.halfspaces.directions]
-        expanded: MultivariatePolynomial = self._assembled(pairs)
-        return expanded

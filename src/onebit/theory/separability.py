@@ -31,14 +31,12 @@ from onebit.theory.certificates import (
     to_unit,
 )
 from onebit.theory.exact import largest_square, root_up, vanishing_weights, whole
-from onebit.theory.nearest_point import Hull, as_decimals, nearest_point
+from onebit.theory.nearest_point import GAP, Hull, as_decimals, nearest_point
 
 # Lengths of a few such rows together are floats still.
 _LONGEST = 1e307
 # What normalizing rows in floats adds to their length, with much to spare.
 _UNIT_BALL_SLACK = 1e-10
-# Three digits beyond the six that are printed.
-_GAP = 1e-9
 # Two sides as near as this need no second attempt.
 _SETTLED = 1e-8
 # A combination longer than this share of the radius is not zero, where shares and lengths are floats of full precision.
@@ -280,8 +278,15 @@ class _Search:
         # the weak problem is one half of the progress bar, the K strong ones are the other.
         found = self._solve(None, "weak", 0.0, 0.5)
         weak = _Side(found.attained, found.certificate.length, found.vectors, (found.certificate,))
-        names = [f"strong, class {name}" for name in self._classes]
-        strong = self._strong([self._solve(i, names[i], 0.5 + 0.5 * i / K, 0.5 / K) for i in range(K)])
+        each = [self._solve(i, f"strong, class {self._classes[i]}", 0.5 + 0.5 * i / K, 0.5 / K) for i in range(K)]
+        certificates = tuple(one.certificate for one in each)
+        # Where a class's distance is δᵢ, the shortest wᵢ has length 1/(2δᵢ).
+        lengths = [Fraction(certificate.length) for certificate in certificates]
+        limit = root_up(4 / sum((1 / length**2 for length in lengths), Fraction(0))) if all(lengths) else 0.0
+        strong, least = _Side(0.0, limit, each[0].vectors, certificates), min(one.attained for one in each)
+        if least > 0.0:
+            vectors = self._unit(np.concatenate([one.vectors * (least / one.attained) for one in each]))
+            strong = strong._replace(margin=self._attained("strong", vectors), vectors=vectors)
         if strong.margin > weak.margin:
             weak = weak._replace(margin=self._attained("weak", strong.vectors), vectors=strong.vectors)
         # What separates strongly separates weakly with the same margin: neither side of the one may exceed the other's.
@@ -299,23 +304,12 @@ class _Search:
         weak = _Side(margin, weak_certificate.length, vectors, (weak_certificate,))
         return weak, weak._replace(certificates=(found.certificate, other))
 
-    def _strong(self, classes: list[_Solved]) -> _Side:
-        """Return the strong margin from each class's distance δᵢ: the shortest wᵢ has length 1/(2δᵢ)."""
-        certificates = tuple(each.certificate for each in classes)
-        lengths = [Fraction(certificate.length) for certificate in certificates]
-        limit = root_up(4 / sum((1 / length**2 for length in lengths), Fraction(0))) if all(lengths) else 0.0
-        least = min(each.attained for each in classes)
-        if least <= 0.0:
-            return _Side(0.0, limit, classes[0].vectors, certificates)
-        vectors = self._unit(np.concatenate([each.vectors * (least / each.attained) for each in classes]))
-        return _Side(self._attained("strong", vectors), limit, vectors, certificates)
-
     def _attained(self, kind: Kind, vectors: Floats) -> float:
         return attained(kind, vectors, self._rows, self._codes, self._kernel)
 
     def _certificate(self, kind: Kind, examples: Integers, asked: Integers, weights: npt.NDArray[Any]) -> Certificate:
         own = self._codes[examples]
-        length = combined_length(kind, weights, self._rows[examples], own, asked, self._kernel)
+        length = combined_length(kind, map(Fraction, weights.tolist()), self._rows[examples], own, asked, self._kernel)
         return Certificate(kind, examples, self._classes[asked], weights, length)
 
     def _unit(self, vectors: Floats) -> Floats:
@@ -339,7 +333,7 @@ class _Search:
         def report(gap: float) -> None:
             nonlocal furthest
             # the gap falls by factors, so its logarithm advances evenly.
-            furthest = max(furthest, math.log(min(max(gap, _GAP), 1.0)) / math.log(_GAP))
+            furthest = max(furthest, math.log(min(max(gap, GAP), 1.0)) / math.log(GAP))
             self._on_progress(Progress(round(start + share * furthest, 9), name, gap))
 
         hull = Hull(self._points, self._codes, len(self._classes), strong_class)
@@ -368,7 +362,7 @@ class _Search:
         if conflict is not None:
             yield np.zeros((1, self._rows.shape[1])), conflict, np.array([1, 1], dtype=object)
             return
-        point = nearest_point(hull, gap=_GAP, on_pass=report)
+        point = nearest_point(hull, report)
         weights = point.weights
         if self._kernel is not None:
             coefficients = np.zeros((len(self._rows), len(hull.classes)))
@@ -378,26 +372,22 @@ class _Search:
         vectors = point.direction.reshape(len(hull.classes), -1)
         yield vectors if self._basis is None else vectors @ self._basis, point.vertices, weights
         # Separability, unlike the margin, does not depend on the columns' units.
-        own, similar = np.full(self._rows.shape[1], math.frexp(self.radius)[1]), self._column_sizes()
+        similar = np.frexp(np.abs(self._rows).max(axis=0))[1]
+        own = np.full_like(similar, math.frexp(self.radius)[1])
         is_small = 2 * self._rows.size + hull.dimension * len(point.vertices) ** 2 <= _MOST_WORK
         for exponents, convert in ((similar, np.asarray), (own, as_decimals))[: 1 + is_small]:
             scaled = hull.at(convert(np.ldexp(self._rows, -exponents)))
-            point = nearest_point(scaled, gap=_GAP, on_pass=report, first=point.vertices)
+            point = nearest_point(scaled, report, point.vertices)
             vectors = np.ldexp(point.direction.reshape(len(hull.classes), -1), exponents.min() - exponents)
             yield vectors, point.vertices, point.weights
-
-    def _column_sizes(self) -> Integers:
-        """Return the powers of two that columns are divided by to hold numbers up to 1, exactly."""
-        sizes: Integers = np.frexp(np.abs(self._rows).max(axis=0))[1].astype(np.int64)
-        return sizes
 
     def _exact_zero(self, hull: Hull, vertices: Integers) -> Certificate | None:
         """Return the certificate of length 0 over these vertices, if there is one."""
         if self._kernel is not None:
             return None
-        rows = hull.at(np.ldexp(self._rows, -self._column_sizes())).rows(vertices)
         # Every column in its own units, so that the whole numbers stay short.
-        weights = vanishing_weights(np.array([whole(column)[0] for column in rows.T], dtype=object).T)
+        columns = [whole(column)[0] for column in hull.at(self._rows).rows(vertices).T]
+        weights = vanishing_weights(np.array(columns, dtype=object).T)
         if weights is None:
             return None
         certificate = self._certificate(hull.kind, *hull.conditions(vertices), np.array(weights, dtype=object))

@@ -20,9 +20,10 @@ from scipy.optimize import linprog
 
 from onebit.engine.randomness import stream_generator
 from onebit.inputs import Floats, check_integer, check_number, check_seed
-from onebit.theory.exact import Number, Objects, Point, check_point, dot, vanishing_weights, whole_multiple
+from onebit.theory.exact import Number, Objects, check_point, vanishing_weights, whole_multiple
 
-Weights = tuple[Point, ...]
+_Vector = tuple[Fraction, ...]
+Weights = tuple[_Vector, ...]
 _Choices = tuple[tuple[int, int], ...]
 
 # The label of the subsets and of the origin, which the other two labels have to beat at the elements.
@@ -36,12 +37,12 @@ _ROUNDING = 1e-9
 class Fact(NamedTuple):
     """What one round proved: that the features have the label, or have not; made by `it_is` and `it_is_not`."""
 
-    features: Point
+    features: _Vector
     label: int
     holds: bool
 
-    def allows(self, scores: Sequence[Fraction] | Objects) -> bool:
-        """Return whether the scores ⟨w₁,x⟩,…,⟨w_K,x⟩ agree with this."""
+    def allows(self, scores: Sequence[Fraction | int]) -> bool:
+        """Return whether the scores ⟨w₁,x⟩,…,⟨w_K,x⟩, or multiples of them, agree with this."""
         # Strictly, as the definition has it: a tie agrees with nothing.
         own = scores[self.label]
         others = [score for label, score in enumerate(scores) if label != self.label]
@@ -53,7 +54,7 @@ class Fact(NamedTuple):
 
 def it_is(features: Sequence[Number], label: int) -> Fact:
     """Return the fact that the features have that label (a strong label)."""
-    return Fact(check_point("features", features), check_integer("label", label, low=0), True)
+    return Fact(tuple(check_point("features", features)), check_integer("label", label, low=0), True)
 
 
 def it_is_not(features: Sequence[Number], label: int) -> Fact:
@@ -97,7 +98,7 @@ class WeakLabeling:
                     "give every fact the same number"
                 )
         # Each fact by its own denominator: only the scores of one fact are ever compared.
-        self.whole_features: Objects = np.array([whole_multiple(fact.features) for fact in self.facts], dtype=object)
+        self.whole_features: Objects = np.array([whole_multiple(fact.features)[0] for fact in self.facts])
 
     def broken_by(self, weights: Any) -> list[Fact]:
         """Return the facts that the weights contradict; decided exactly."""
@@ -111,12 +112,14 @@ class WeakLabeling:
         """Return the label that the weights give to each fact's features: the highest score, the first of equals."""
         return [row.index(max(row)) for row in self._scores(weights)]
 
-    def _scores(self, weights: Any) -> list[list[Fraction]]:
-        """Return scores in fractions: whether they tie is what the problem turns on."""
+    def _scores(self, weights: Any) -> list[list[int]]:
+        """Return a multiple of each fact's scores, in whole numbers: only how they compare counts."""
         if isinstance(weights, (str, bytes)) or not hasattr(weights, "__len__") or len(weights) != self.n_classes:
             raise ValueError(f"weights must hold one row for each of the {self.n_classes} classes; got {weights!r}")
         checked = [check_point(f"weights[{i}]", row, self.n_features) for i, row in enumerate(weights)]
-        return [[dot(w, fact.features) for w in checked] for fact in self.facts]
+        whole, _ = whole_multiple(np.ravel(checked))
+        scores: list[list[int]] = (self.whole_features @ whole.reshape(self.n_classes, -1).T).tolist()
+        return scores
 
 
 @dataclass(frozen=True)
@@ -247,7 +250,8 @@ def solve(problem: WeakLabeling, max_nodes: int | None = None) -> Answer:
         # A leaf: these choices contradict each other, whatever is chosen besides.
         if weights is None:
             continue
-        broken = _first_broken(problem, weights)
+        scores = problem._scores(weights)
+        broken = next((i for i, fact in enumerate(problem.facts) if not fact.allows(scores[i])), None)
         if broken is None:
             return Answer(weights, n_nodes)
         # Labels that nothing has named so far are alike: the first stands for all of them.
@@ -279,14 +283,7 @@ def _agreeing_weights(problem: WeakLabeling, choices: _Choices) -> Weights | Non
     return tuple(flat[start : start + d] for start in range(0, len(flat), d))
 
 
-def _first_broken(problem: WeakLabeling, weights: Weights) -> int | None:
-    # Only comparisons count, and on whole numbers they need no fractions to be reduced.
-    whole = np.array(whole_multiple([entry for w in weights for entry in w]), dtype=object)
-    scores = problem.whole_features @ whole.reshape(problem.n_classes, problem.n_features).T
-    return next((i for i, fact in enumerate(problem.facts) if not fact.allows(scores[i])), None)
-
-
-def _positive_solution(rows: Objects) -> Point | None:
+def _positive_solution(rows: Objects) -> _Vector | None:
     """Return w with ⟨row, w⟩ > 0 for every row of whole numbers, or None if there is none; exact.
 
     By Gordan's theorem there is such a w, or a y ≥ 0, y ≠ 0 with Σ yᵢ·rowᵢ = 0. A linear program proposes w, or y as
@@ -304,7 +301,7 @@ def _positive_solution(rows: Objects) -> Point | None:
         exact = [Fraction(value) for value in (proposal / np.abs(proposal).max()).tolist()]
         for denominator in _DENOMINATORS:
             weights = tuple(value.limit_denominator(denominator) for value in exact)
-            if (rows @ np.array(whole_multiple(weights), dtype=object) > 0).all():
+            if (rows @ whole_multiple(weights)[0] > 0).all():
                 return weights
     elif multipliers.any() and vanishing_weights(rows[multipliers > _ROUNDING * multipliers.max()]) is not None:
         return None
@@ -326,7 +323,7 @@ def _linear_program(rows: Floats) -> tuple[Floats, float, Floats]:
     return result.x[:-1], float(result.x[-1]), -result.ineqlin.marginals
 
 
-def _solve_by_simplex(rows: Sequence[Sequence[Fraction]]) -> Point | None:
+def _solve_by_simplex(rows: Sequence[Sequence[Fraction]]) -> _Vector | None:
     """Return w with ⟨row, w⟩ > 0 for every row, or None, by the simplex method on fractions alone.
 
     It looks for y ≥ 0 with Σ yᵢ·rowᵢ = 0 and Σ yᵢ = 1, starting from artificial variables whose sum it brings down. If

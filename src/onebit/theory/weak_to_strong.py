@@ -16,19 +16,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.bounds.margin_transformation import sharper_margin, transformed_margin
+from onebit.bounds import sharper_margin, transformed_margin
 from onebit.inputs import Floats, Integers, check_integer, check_rows, dense
 from onebit.kernels import Rational
 from onebit.labels import check_classes, check_labels, encode_labels
 from onebit.streams import paper_weak, wedges
-from onebit.theory.exact import Number, Point, check_fraction, check_points, dot
-from onebit.theory.feature_map import FeatureMap
+from onebit.theory.certificates import least_conditions
+from onebit.theory.exact import Number, Objects, check_fraction, check_points
+from onebit.theory.multivariate import FeatureMap
 from onebit.theory.polynomials import (
     UNIT_BALL_SLACK,
     ChebyshevConstruction,
     HalfspacePolynomial,
     Halfspaces,
     RationalConstruction,
+    check_unit_ball,
 )
 from onebit.theory.separability import margin as largest_margins
 
@@ -88,7 +90,7 @@ class StrongSeparators:
     @cached_property
     def polynomials(self) -> tuple[HalfspacePolynomial, ...]:
         """p₁,…,p_K: at least ½ on the own class, at most −½ on all others."""
-        w = np.array(self.weak_vectors, dtype=object)
+        w = self.weak_vectors
         halfspaces = [Halfspaces((w[i] - np.delete(w, i, axis=0)) / 2, self.margin / 2) for i in range(len(w))]
         return tuple(self.construction(each) for each in halfspaces)
 
@@ -114,15 +116,11 @@ class StrongSeparators:
     def squared_margin(self, X: Any, y: Any) -> Fraction:
         """Return the squared strong margin of u₁,…,u_K on labelled examples in the unit ball, exactly; 0 for none."""
         points = check_points("X", X)
-        _check_unit_ball(float(max(dot(x, x) for x in points)))
+        check_unit_ball(points)
         codes = encode_labels(check_labels(y, len(points)), self.classes)
-        signed = (
-            value if i == code else -value
-            for x, code in zip(points, codes.tolist(), strict=True)
-            for i, value in enumerate(self.values(x))
-        )
+        least = least_conditions("strong", np.array([self.values(x) for x in points]), codes).min()
         # Scores are the values times 1/(√K·B), and Definition 1 asks for half the margin on either side.
-        return max(2 * min(signed), Fraction(0)) ** 2 / self.proved_margin.inverse_square
+        return Fraction(max(2 * least, 0)) ** 2 / self.proved_margin.inverse_square
 
 
 def strong_separators(X: Any, y: Any, construction: Construction | None = None) -> StrongSeparators:
@@ -147,7 +145,7 @@ def strong_separators(X: Any, y: Any, construction: Construction | None = None) 
     found = largest_margins(rows, y)
     if found.weak_vectors is None:
         raise ValueError("X, y must be weakly separable for Theorem 5; see margin(X, y).weak_certificate")
-    _check_unit_ball(found.radius**2)
+    check_unit_ball(rows)
     gamma = weak_margin_of(found.weak_vectors, rows, encode_labels(check_labels(y, len(rows)), found.classes))
     return StrongSeparators(found.weak_vectors, gamma, construction, classes=found.classes)
 
@@ -159,24 +157,12 @@ def weak_margin_of(vectors: Any, X: Any, positions: Any) -> Fraction:
     """
     w, points = _check_vectors(vectors), check_points("X", X)
     codes = encode_labels(check_labels(positions, len(points), "positions"), check_classes(len(w)), "positions")
-    leads = []
-    for x, code in zip(points, codes.tolist(), strict=True):
-        scores = [dot(v, x) for v in w]
-        own = scores.pop(code)
-        leads.append(own - max(scores))
-    return min(leads)
+    return Fraction(least_conditions("weak", points @ w.T, codes).min())
 
 
-def _check_unit_ball(square: float) -> None:
-    if square > 1 + UNIT_BALL_SLACK:
-        raise ValueError(
-            f"X must lie within the unit ball; the longest row has length {math.sqrt(square):.6g}. Scale X"
-        )
-
-
-def _check_vectors(vectors: Any) -> tuple[Point, ...]:
+def _check_vectors(vectors: Any) -> Objects:
     w = check_points("vectors", vectors)
-    square = sum((dot(v, v) for v in w), Fraction(0))
+    square = (w * w).sum()
     if len(w) < 2 or square > 1 + UNIT_BALL_SLACK:
         raise ValueError(
             f"vectors must be at least two with Σ‖wᵢ‖² ≤ 1; got {len(w)} with {float(square):.6g}. Divide them by the "

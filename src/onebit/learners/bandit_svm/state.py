@@ -55,10 +55,8 @@ def _guess(state: Any, row: Rows, scratch: Any, seed: int, round: int, settings:
     return why, label, explored, float(scratch[_PROPENSITIES][label]) if why == READY else 0.0
 
 
-def _update(
-    state: Any, _row: Rows, scratch: Any, label: int, explored: bool, correct: bool, truth: int, settings: Any
-) -> bool:
-    arrays, answer = (state, scratch, settings), (label, explored, correct, truth)
+def _update(state: Any, _row: Rows, scratch: Any, answer: Any, settings: Any) -> bool:
+    arrays, answer = (state, scratch, settings), answer[:4]
     return rounds.run(rounds.LEARN, arrays, _NO_ROWS, _NO_INTEGERS, _FIRST, answer, _NO_RECORD, _NO_SCORES)[3]
 
 
@@ -72,7 +70,7 @@ class BankState(State):
     scratch: BankScratch
     per_class: ClassVar[tuple[str, ...]] = "scores", "opinions", "targets", "propensities", "estimates"
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(bank.GROWING)
-    takes_sparse = True
+    takes_sparse = may_have_kernel = True
     n_extra = guesses.N_EXTRA
 
     def __init__(
