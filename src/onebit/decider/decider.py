@@ -392,14 +392,22 @@ class Decider:
         return self._read(lambda state: queries.kernel_weights(state.learner))
 
     def open_tickets(
-        self, older_than: str | None = None, limit: int = 100, *, asked: bool | None = None
+        self, older_than: str | None = None, limit: int = 100, *, asked: bool | None = None, order: str = "newest"
     ) -> list[Ticket]:
-        """Return tickets without feedback, newest first, `limit` at most.
+        """Return tickets without feedback, `limit` at most.
 
-        `older_than` is the id of a ticket, which may be closed: only those before it are returned. With `asked` only
-        those that were asked about (True), or the others (False).
+        Parameters
+        ----------
+        older_than : str
+            The id of a ticket, which may be closed: only those before it are returned.
+        limit : int
+            How many at most.
+        asked : bool
+            Only those that were asked about (True), or the others (False).
+        order : "newest", "oldest" or "doubt"
+            Which are first; with "doubt" those with the lowest confidence.
         """
-        return self._read(lambda state: queries.open_tickets(state, older_than, limit, asked))
+        return self._read(lambda state: queries.open_tickets(state, older_than, limit, asked, order))
 
     def look_up(self, ticket: "str | Ticket") -> list[Event]:
         """Return all events of a ticket in the log, by its id or the key of its request."""

@@ -5,7 +5,7 @@ import { get, put } from "./session.js";
 import { record } from "./tickets.js";
 import { ago, between, clock, many, percent } from "./words.js";
 
-const FETCHED = 20; // tickets at a time
+const FETCHED = 30; // tickets at a time
 const KEYS = 9; // labels that have a key
 const EVERY_LIMITS = 30_000; // milliseconds between looks at what other limits would cost
 
@@ -42,7 +42,7 @@ export class Asked {
       const current = this.tickets[0];
       const stays = current && !this.done.has(current.id) && left.some(({ id }) => id === current.id);
       this.tickets = stays ? [current, ...left.filter(({ id }) => id !== current.id)] : left;
-      this.waiting = Math.max(found.waiting - (found.tickets.length - left.length), this.tickets.length);
+      this.hasMore = found.has_more;
       if (frame.status.n_classes > 20 && this.classes === null) this.classes = (await get(`${this.path}/status`)).classes;
       this.show();
     }
@@ -71,8 +71,9 @@ export class Asked {
   }
 
   show() {
-    byId("asked-count").textContent = this.waiting ? grouped(this.waiting) : "";
-    byId("asked-bar").hidden = this.waiting < 2;
+    const waiting = this.tickets.length;
+    byId("asked-count").textContent = waiting ? `${grouped(waiting)}${this.hasMore ? " or more" : ""} waiting` : "";
+    byId("asked-bar").hidden = waiting < 2;
     const current = this.tickets[0];
     const key = JSON.stringify([current?.id, this.roles]);
     if (key === this.shown) return;
@@ -133,7 +134,6 @@ export class Asked {
   async label(ticket, label) {
     this.done.add(ticket.id);
     this.tickets = this.tickets.filter(({ id }) => id !== ticket.id);
-    this.waiting = Math.max(this.waiting - 1, this.tickets.length);
     this.show();
     try {
       await put(`${this.path}/label`, { id: ticket.id, label });
@@ -143,7 +143,6 @@ export class Asked {
       if (problem.status !== 404 && problem.status !== 409) {
         this.done.delete(ticket.id);
         this.tickets = [ticket, ...this.tickets.filter(({ id }) => id !== ticket.id)];
-        this.waiting++;
         this.show();
       }
       return this.complain(problem);
