@@ -63,11 +63,11 @@ export class Asked {
   showShares({ status, report, wrong_at_most: wrong, ask_at_most: ask }) {
     const asked = report.asked;
     const said = [];
-    if (wrong !== null) said.push(`at most ${percent(wrong)} of what it decides alone may be wrong`);
-    if (ask !== null) said.push(`it may ask about ${percent(ask)} of all`);
-    if (asked.of) said.push(`asked about ${percent(report.recent_asked.share)} of the last ${grouped(report.recent_asked.of)}, ${percent(asked.share)} of all`);
-    if (status.asked_answered) said.push(`its suggestion was right in ${grouped(status.suggestions_right)} of ${grouped(status.asked_answered)}`);
-    byId("asked-says").textContent = said.length ? `${said.join("; ")}.` : "";
+    if (wrong !== null) said.push(`At most ${percent(wrong)} of what it decides alone may be wrong.`);
+    if (ask !== null) said.push(`It may ask about ${percent(ask)} of all.`);
+    if (asked.of) said.push(`It asked about ${percent(report.recent_asked.share)} of the last ${grouped(report.recent_asked.of)} guesses, ${percent(asked.share)} of all.`);
+    if (status.asked_answered) said.push(`Its suggestion was right in ${grouped(status.suggestions_right)} of ${grouped(status.asked_answered)}.`);
+    byId("asked-says").textContent = said.join(" ");
   }
 
   show() {
