@@ -86,7 +86,7 @@ def main() -> None:
         there, here = [], []
         for _ in range(wanted.repeats):
             here.append(seconds(comparison, LocalProcesses(2)))
-            there.append(seconds(comparison, DaskCluster(address, say=lambda _: None)))
+            there.append(seconds(comparison, DaskCluster(address, show=lambda _: None)))
             console.print(f"2 local processes {here[-1]:.1f} s, 2 Dask workers {there[-1]:.1f} s")
     ratio = statistics.median(there) / statistics.median(here)
     console.print(

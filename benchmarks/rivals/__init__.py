@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
-from onebit.experiments.grid import JSON, Spec
 from onebit.experiments.players import TOO_LITTLE, Player, PlayerTrace
-from onebit.experiments.workers import run_program
+from onebit.experiments.run import run_program
+from onebit.experiments.store import JSON, Spec
 from onebit.import_paths import import_path_of
 from onebit.inputs import Integers, check_choice, check_number
 from onebit.learners.run import default_checkpoints

@@ -115,6 +115,7 @@ def _homes(module: str, name: str) -> list[str]:
         return [f"{module}.{name}"]
     imports = () if _path(module) is None else _read(module).imports
     passed_on = [each for each in imports if each.bound == name and each.module != module]
+    passed_on = passed_on or [each._replace(name=name) for each in imports if each.bound == "*"]
     return [home for each in passed_on for home in _homes(each.module, each.name)] or [module]
 
 

@@ -4,16 +4,12 @@ import errno
 import math
 import os
 import secrets
-import struct
 import time
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
-from zipfile import BadZipFile
 
 from numpy.lib import format as npy
 
@@ -24,9 +20,6 @@ except ImportError:  # Windows
 
 _UNFINISHED = ".onebit-{}.part"
 _LEFT_SECONDS = 3600.0  # no write takes as long: an unfinished file is what a killed process has left
-_CODE_ERRORS = (SyntaxError, TypeError, TokenError)  # NumPy reads a header as Python code, literals only
-NPZ_DAMAGE = (BadZipFile, zlib.error, struct.error, ValueError, EOFError, RuntimeError, OverflowError, *_CODE_ERRORS)
-"""What comes of a damaged npz; encrypted parts and versions of zip from the future are RuntimeErrors."""
 
 
 def replace_file(path: Path, content: bytes | memoryview, *, mode: int | None = None) -> None:
@@ -101,7 +94,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 def read_npz(
     archive: zipfile.ZipFile, parts: Iterable[str], check_bytes: Callable[[int], object] | None = None
 ) -> dict[str, Any]:
-    """Return arrays by name; raise one of `NPZ_DAMAGE` for a damaged file.
+    """Return arrays by name; a damaged file can raise anything: NumPy reads headers as code.
 
     Nothing is unpacked before all headers are read, and `check_bytes` has allowed the memory that they ask for.
     """

@@ -261,6 +261,8 @@ class Tickets:
             # Copy first, then check: other threads may write to the caller's arrays in between.
             content = _content_of(guess)
             given = _guess_of(content, learner._labels)
+            if guess.token != given.token or _types_in(guess) != _types_in(given):
+                raise edited
         except (TypeError, ValueError, AttributeError, OverflowError, struct.error):
             raise edited from None
         own = self._kept.get(given.round)
@@ -366,6 +368,12 @@ def _check_fit(guess: Guess, learner: Any) -> None:
     fits = fits and guess.index < len(learner._labels) and len(evidence) in (0, n_evidence)
     if not (fits and np.isfinite(evidence).all() and state.takes_scores(guess.scores, guess.index)):
         raise ValueError(f"guess of round {guess.round} has a row or scores that no guess is made from")
+
+
+def _types_in(guess: Guess) -> list[Any]:
+    """Return the types and shapes in a ticket, but its label's: others may have the same bytes, as 0 and False have."""
+    held = *guess._replace(label=None), *guess.row
+    return [(type(each), getattr(each, "dtype", None), getattr(each, "shape", None)) for each in held]
 
 
 def _content_of(guess: Guess) -> bytes:

@@ -6,7 +6,6 @@ Every error names the argument, the value and the remedy, and is raised before a
 import math
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from itertools import chain
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -350,29 +349,26 @@ def _read_dia(X: Any, n_rows: int, n_columns: int) -> _Entries:
 
 
 def _read_lil(X: Any, n_rows: int, _n_columns: int) -> _Entries:
-    lists, held = list(X.rows), list(X.data)
-    lengths = [len(each) for each in lists]
-    if len(lists) != n_rows or [len(each) for each in held] != lengths:
-        raise ValueError("rows and data must have one list for each row, of the same length")
-    columns = check_whole_numbers("rows", list(chain.from_iterable(lists)))
-    return _Entries(np.repeat(np.arange(n_rows), lengths), columns, _listed(held, X.dtype))
+    if len(X.rows) != n_rows:
+        raise ValueError("rows must have one list for each row")
+    pairs = enumerate(zip(X.rows, X.data, strict=True))
+    items = [((row, column), value) for row, pair in pairs for column, value in zip(*pair, strict=True)]
+    return _entries_of(items, X.dtype)
 
 
 def _read_dok(X: Any, _n_rows: int, _n_columns: int) -> _Entries:
-    held = list(X.items())
-    places = [place if len(X.shape) == 2 else (0, place) for place, _ in held]
-    rows, columns = zip(*places, strict=True) if places else ((), ())
-    values = _listed([[value for _, value in held]], X.dtype)
+    return _entries_of([(place if len(X.shape) == 2 else (0, place), value) for place, value in X.items()], X.dtype)
+
+
+def _entries_of(items: list[tuple[Any, Any]], dtype: Any) -> _Entries:
+    """Return entries that are kept one by one, in the matrix's dtype if they are of that kind."""
+    values = as_array([value for _, value in items], "data")
+    if values.ndim != 1:
+        raise ValueError(f"data must hold numbers; got lists of shape {values.shape[1:]} among them")
+    if not items or np.can_cast(values.dtype, dtype, "same_kind"):
+        values = values.astype(dtype)
+    rows, columns = zip(*(place for place, _ in items), strict=True) if items else ((), ())
     return _Entries(check_whole_numbers("rows", list(rows)), check_whole_numbers("columns", list(columns)), values)
-
-
-def _listed(lists: Iterable[Iterable[Any]], dtype: Any) -> npt.NDArray[Any]:
-    """Return values that are kept in lists, in the matrix's dtype if they are of that kind."""
-    values = list(chain.from_iterable(lists))
-    array = as_array(values, "data")
-    if array.ndim != 1:
-        raise ValueError(f"data must hold numbers; got lists of shape {array.shape[1:]} among them")
-    return array.astype(dtype) if not values or np.can_cast(array.dtype, dtype, "same_kind") else array
 
 
 _READERS: dict[str, Callable[[Any, int, int], _Entries]] = {

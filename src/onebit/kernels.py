@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.spatial.distance
 
 from onebit.engine.jit import jit, jit_inline
-from onebit.engine.lengths import LEAST_SQUARE, row_lengths, unit_rows
+from onebit.engine.scaling import LEAST_SQUARE, row_lengths, unit_rows
 from onebit.inputs import Floats, Rows, check_integer, check_number, check_rows, dense
 
 __all__ = [

@@ -15,7 +15,6 @@ from onebit.engine.loop import EXPLORED, MISTAKES, UPDATES
 from onebit.extras import require_extra
 from onebit.game import Guess
 from onebit.inputs import Floats, Integers, check_choice, check_integer, check_real, check_switch
-from onebit.labels import first_right
 from onebit.learners import Learner
 from onebit.learners.run import all_or_nothing, new_record, play_rounds, play_stream
 from onebit.streams import AdaptiveStream, DataSet, LearnerView
@@ -190,8 +189,8 @@ def play(
     game = None
     if confidence or wrong_at_most is not None or ask_at_most is not None:
         check_switch("confidence", confidence)
-        game = _Confident(learner, wrong_at_most, ask_at_most)
-    answer = None if game is None else game.answer
+        game = _Confident(wrong_at_most, ask_at_most)
+    asks = None if game is None else game.asks
     if isinstance(X, (AdaptiveStream, Iterator)):
         limit = check_integer("max_rounds", max_rounds, low=1, high=_MOST_ROUNDS)
         record = new_record(limit, checkpoints, keep_guesses)
@@ -199,7 +198,7 @@ def play(
         n_features, labels, rounds = _read_pairs(learner, X, fresh) if isinstance(X, Iterator) else _watch(learner, X)
         with all_or_nothing(learner, fresh):
             learner.begin(n_features, labels, seed=seed, fresh=fresh)
-            played = play_rounds(learner, rounds, record, answer=answer)
+            played = play_rounds(learner, rounds, record, asks=asks)
             if played == 0:
                 raise ValueError("the stream ended before its first round")
     else:
@@ -208,7 +207,7 @@ def play(
             classes = np.array(X.label_names)
             X, y = X.X, classes[X.y]
         options: dict[str, Any] = {"checkpoints": checkpoints, "keep_guesses": keep_guesses, "on_progress": on_progress}
-        options |= {"by_round": engine == "rounds" or game is not None, "answer": answer}
+        options |= {"by_round": engine == "rounds" or game is not None, "asks": asks}
         record = play_stream(learner, X, y, seed=seed, fresh=fresh, classes=classes, **options)
         played = int(record.checkpoints[-1])  # the last one is the last round
     inside = record.checkpoints < played  # an adaptive stream may end before its last checkpoint
@@ -227,26 +226,19 @@ def play(
 class _Confident:
     """A game in which the confidence of every guess is noted, and the label is asked for where a rule wants it."""
 
-    def __init__(self, learner: Learner, wrong_at_most: float | None, ask_at_most: float | None) -> None:
-        self._learner, self._asking = learner, None
+    def __init__(self, wrong_at_most: float | None, ask_at_most: float | None) -> None:
+        self._asking = None
         if wrong_at_most is not None or ask_at_most is not None:
             self._asking = Asking(wrong_at_most=wrong_at_most, ask_at_most=ask_at_most)
         self._confidence, self._right, self._asked = array("d"), bytearray(), bytearray()
 
-    def answer(self, guess: Guess, code: int, correct: bool) -> bool:
-        """Give the feedback on a guess, and return whether the label was asked for."""
-        learner, ask = self._learner, False
+    def asks(self, guess: Guess, correct: bool) -> bool:
+        """Note a guess, and return whether its label is asked for."""
+        ask = False
         if self._asking is not None:
             decision = self._asking.decide(guess.confidence)
             ask = decision.ask
             self._asking.answer(decision, correct)
-        named = guess.index if correct else first_right(code)  # where several are right, one of them
-        if ask and named >= 0:
-            learner.label(guess, learner._labels[named])
-        elif learner.full_information:
-            learner.tell(guess, correct, learner._labels[code])
-        else:
-            learner.tell(guess, correct)
         self._confidence.append(math.nan if guess.confidence is None else guess.confidence)
         self._right.append(correct)
         self._asked.append(ask)

@@ -492,7 +492,7 @@ def test_services_share_a_database(
 
 def test_a_service_whose_database_is_away(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("starlette")
-    from onebit.service.gate import problem_of
+    from onebit.service.gate import Problem
     from served import Served
 
     with Served(tmp_path, log="postgresql://me:hunter2@127.0.0.1:1/x") as served:
@@ -504,4 +504,4 @@ def test_a_service_whose_database_is_away(tmp_path: Path, caplog: pytest.LogCapt
     assert "127.0.0.1" not in replies[1].json["detail"]
     assert "cannot be reached" in caplog.text
     assert "hunter2" not in caplog.text + repr(replies)
-    assert problem_of(LogUnsureError("?")).status == 504, "a client sends it again only where that cannot count twice"
+    assert Problem.of(LogUnsureError("?")).status == 504, "a client sends it again only where that cannot count twice"

@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from encoded_records import TICKET, dense, encoders, kinds_of, quick, records, row_of, same, told, written
 from onebit.encoding import Encoded, Encoder, TableColumn
-from onebit.encoding.fields import text_tokens
+from onebit.encoding.fields import _text_tokens
 from onebit.inputs import SparseRows, check_sparse_row
 
 # What values become.
@@ -252,11 +252,11 @@ def test_texts_are_hashed_as_scikit_learn_does_it() -> None:
     encoder = Encoder({"subject": "text"}, text_width=512)
 
     def tokens(text: str) -> list[str]:
-        return [token.encode("utf-8", "surrogatepass") for token in text_tokens("subject", text)]  # type: ignore[misc]
+        return [token.encode("utf-8", "surrogatepass") for token in _text_tokens("subject", text)]  # type: ignore[misc]
 
     oracle = HashingVectorizer(n_features=512, analyzer=tokens).transform(texts).toarray()
     words, pieces = HashingVectorizer(), HashingVectorizer(analyzer="char_wb", ngram_range=(3, 4))
-    assert [token.removeprefix("subject:") for token in text_tokens("subject", texts[1])] == [
+    assert [token.removeprefix("subject:") for token in _text_tokens("subject", texts[1])] == [
         *words.build_analyzer()(texts[1]),
         *pieces.build_analyzer()(texts[1]),
     ]

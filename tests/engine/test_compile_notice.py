@@ -53,7 +53,7 @@ class Terminal(io.StringIO):
 
 def noted(seconds: float) -> tuple[CompileNotice, list[str]]:
     notice, said = CompileNotice(seconds), list[str]()
-    notice.say = said.append
+    notice.show = said.append
     return notice, said
 
 
@@ -141,15 +141,15 @@ def test_a_command_at_a_terminal(
     notice = CompileNotice()
     notice.is_command = is_command
     monkeypatch.setattr(sys, "stderr", stream)
-    notice.say_once(TEXT)
-    notice.say_once(TEXT)
+    notice.print_once(TEXT)
+    notice.print_once(TEXT)
     assert ("" if stream is None else stream.getvalue()) == shown
     assert len(caplog.records) == (0 if shown else 1)
 
 
 def test_at_a_prompt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
-    CompileNotice().say_once(TEXT)
+    CompileNotice().print_once(TEXT)
     assert capsys.readouterr().err == f"onebit: {TEXT}\n"
 
 
@@ -159,7 +159,7 @@ def test_standard_error_that_is_closed_is_no_reason_to_fail(monkeypatch: pytest.
     monkeypatch.setattr(sys, "stderr", closed)
     notice = CompileNotice()
     notice.is_command = True
-    notice.say_once(TEXT)
+    notice.print_once(TEXT)
 
 
 def test_it_is_a_line_above_a_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_it_is_a_line_above_a_progress_bar(monkeypatch: pytest.MonkeyPatch) -> N
     notice.is_command = True
     with progress_bar(Console(file=screen, force_terminal=True, width=200), "playing") as show:
         show(1, 2)
-        notice.say_once(TEXT)
+        notice.print_once(TEXT)
         show(2, 2)
     lines = [line for line in screen.getvalue().splitlines() if "compiling" in line]
     assert len(lines) == 1

@@ -54,7 +54,7 @@ def play_with_a_thread(cell: Cell) -> Played:
 
 def play_and_compile(cell: Cell) -> Played:
     """Compile for long, as every worker may have to."""
-    NOTICE.say_once(f"compiling in {'this process' if multiprocessing.parent_process() is None else 'a worker'}")
+    NOTICE.print_once(f"compiling in {'this process' if multiprocessing.parent_process() is None else 'a worker'}")
     return play(cell)
 
 

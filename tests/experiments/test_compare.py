@@ -20,7 +20,7 @@ from onebit.cli.options import Games, Workers
 from onebit.experiments import CellError, Spec, vowpal_wabbit
 from onebit.experiments.comparison import RUNS, Comparison, Outcome, run_comparison
 from onebit.experiments.entries import enter
-from onebit.experiments.figures import drawings
+from onebit.experiments.figures import comparison_drawings
 from onebit.experiments.players import make_rounds
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.playing import play
@@ -236,11 +236,11 @@ def outcome(dataset: str, title: str, n_runs: int, n_rounds: int) -> Outcome:
 
 def test_figures_of_many_sets_many_learners_one_run(tmp_path: Path) -> None:
     outcomes = [outcome(f"set {s}", t, 1, 20) for s in range(5) for t in (*"abcdefghij", "told")]
-    drawn = draw_files(drawings(outcomes), tmp_path / "figures")
+    drawn = draw_files(comparison_drawings(outcomes), tmp_path / "figures")
     assert [figure.name for figure in drawn] == ["overview", "curves_1", "curves_2"]
     assert all(figure.png.read_bytes().startswith(b"\x89PNG") for figure in drawn)
     assert "a single run" in drawn[1].caption
-    again = draw_files(drawings(outcomes), tmp_path / "again")
+    again = draw_files(comparison_drawings(outcomes), tmp_path / "again")
     assert [a.svg.read_bytes() == b.svg.read_bytes() for a, b in zip(drawn, again, strict=True)] == [True] * 3
     found = looks_of(outcome.entry for outcome in outcomes)
     assert len({(look.color, look.dashes) for look in found.values()}) == 11, "everyone can be told apart"
@@ -272,7 +272,7 @@ def test_times_that_are_lost_are_left_out(table: Path, tmp_path: Path, capsys: p
 
 
 def test_figures_of_the_shortest_game(tmp_path: Path) -> None:
-    assert draw_files(drawings([outcome("one", "a", 2, 1)]), tmp_path)[0].png.stat().st_size > 1000
+    assert draw_files(comparison_drawings([outcome("one", "a", 2, 1)]), tmp_path)[0].png.stat().st_size > 1000
 
 
 def test_a_users_csv_in_one_command(table: Path, tmp_path: Path) -> None:

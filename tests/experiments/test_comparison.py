@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from onebit.experiments import vowpal_wabbit
-from onebit.experiments.comparison import Outcome, settle_in_hindsight
+from onebit.experiments.comparison import Outcome, _settled
 from onebit.experiments.entries import Entry, rival_entries
-from onebit.experiments.grid import Spec
+from onebit.experiments.store import Spec
 
 
 def test_hindsight_takes_the_best_of_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,7 +17,7 @@ def test_hindsight_takes_the_best_of_the_grid(monkeypatch: pytest.MonkeyPatch) -
         for k, (entry, final) in enumerate(zip(entries, finals, strict=True))
     ]
     outcomes.insert(0, Outcome("a", Entry("Ours", Spec("Ours")), np.array([1, 50]), np.array([[0, 3]] * 2), np.ones(2)))
-    settled = settle_in_hindsight(outcomes)
+    settled = _settled(outcomes)
     assert [(o.dataset, o.entry.title, o.mean) for o in settled] == [
         ("a", "Ours", 3.0),
         ("a", "VW default", 9.0),
@@ -40,7 +40,7 @@ def test_every_family_is_settled_by_itself() -> None:
         for family in ("One", "Two")
         for k in (4, 3)
     ]
-    titles = [(outcome.entry.title, outcome.remark, outcome.mean) for outcome in settle_in_hindsight(outcomes)]
+    titles = [(outcome.entry.title, outcome.remark, outcome.mean) for outcome in _settled(outcomes)]
     assert titles == [
         (f"{family} {how}", "3", 3.0) for family in ("One", "Two") for how in ("best setting", "best per run")
     ]

@@ -416,14 +416,14 @@ def test_a_worker_that_has_removed_the_run_may_join_again(monkeypatch: pytest.Mo
     cluster._client = Mock(status="running")
     lent = {"name": "lent", "nthreads": 1, "local_directory": "/tmp"}
     monkeypatch.setattr(cluster, "_present", lambda: {"tcp://10.0.0.2:1": lent})
-    cluster._look_around()
+    cluster._check_workers()
     (worker,) = cluster._workers.values()
     outcome, future = Future[Any](), Mock(status="finished", result=lambda timeout: None)
     cluster._finish(worker, outcome, future)
     assert isinstance(outcome.exception(), CancelledError)
     assert not worker.refusal
     assert not worker.is_ready
-    cluster._look_around()
+    cluster._check_workers()
     (again,) = cluster._workers.values()
     assert again is not worker
     assert again.folder != worker.folder

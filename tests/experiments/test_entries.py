@@ -14,8 +14,8 @@ from onebit.experiments.entries import (
     parse_player,
     rival_entries,
 )
-from onebit.experiments.grid import Spec
 from onebit.experiments.players import Player, PlayerTrace, build
+from onebit.experiments.store import Spec
 from onebit.inputs import Integers
 from onebit.kernels import Custom, Gaussian, Kernel, Multinomial, Polynomial, Rational
 from onebit.learners import BanditPerceptron, Banditron, BanditSVM, MulticlassPerceptron, all_learners

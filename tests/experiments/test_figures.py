@@ -1,5 +1,5 @@
 from onebit.experiments.duels import DuelRow
-from onebit.experiments.figures import draw_duel, draw_growth
+from onebit.experiments.figures import _pareto, _side_by_side, draw_duel, draw_growth
 
 
 def test_example_of_draw_duel() -> None:
@@ -15,3 +15,11 @@ def test_example_of_draw_growth() -> None:
     challenge = IgnorantAdversary(pack_directions(0.001, 8)).challenge
     row = DuelRow(challenge, "UniformGuess()", 20, 122.0, 1.1, challenge.stated.value, challenge.forced.value, None)
     assert draw_growth([row]).axes[0].get_yscale() == "log"
+
+
+def test_example_of_side_by_side() -> None:
+    assert _side_by_side([(0, 3), (1, 5), (4, 6), (6, 8)]) == [0, 1, 0, 1]
+
+
+def test_example_of_pareto() -> None:
+    assert _pareto([(2.0, 1.0), (1.0, 3.0), (3.0, 1.5), (1.5, 3.0)]) == [(1.0, 3.0), (2.0, 1.0)]

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from onebit import learners
-from onebit.experiments.grid import Spec
 from onebit.experiments.players import LearnerPlayer, PlayerTrace, _describe, build, learned_arrays, player_from
-from onebit.experiments.store import Result
+from onebit.experiments.store import Result, Spec
 from onebit.kernels import Rational
 from onebit.learners import BanditPerceptron, Banditron, BanditSVM, MulticlassPerceptron, all_learners
 from onebit.playing import play

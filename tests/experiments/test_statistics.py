@@ -15,8 +15,7 @@ from onebit.cli.league import _verdict_in_words
 from onebit.cli.league import command as play_league
 from onebit.experiments.comparison import RUNS, Outcome
 from onebit.experiments.entries import Entry
-from onebit.experiments.grid import Spec
-from onebit.experiments.league_figures import _pareto, _spots
+from onebit.experiments.figures import _pareto, _spots
 from onebit.experiments.statistics import (
     _critical_difference,
     _friedman,
@@ -30,6 +29,7 @@ from onebit.experiments.statistics import (
     standings,
     tally,
 )
+from onebit.experiments.store import Spec
 from onebit.inputs import Integers
 
 

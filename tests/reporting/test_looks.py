@@ -51,7 +51,7 @@ def test_a_learner_has_one_colour_in_the_figures_of_all_commands() -> None:
             for entry in entries
         ]
         for figure in (
-            _draw_curves(played, ["weak"]),
+            _draw_curves({"weak": played}),
             _draw_overview(played),
             paper_figures._draw_curves(played, "weak", False),
             paper_figures._draw_curves(played, "weak", True),

@@ -18,7 +18,7 @@ pytest.importorskip("starlette")
 
 import onebit
 from onebit.decider.decider import Decider
-from onebit.decider.queries import kernel_weights
+from onebit.decider.replay import kernel_weights
 from onebit.decider.state import State
 from onebit.service.app import _PAGE, _shown_record
 from onebit.service.gate import _PAGE_PARTS

@@ -23,7 +23,7 @@ import polars as pl
 
 from onebit.streams import read_table
 from onebit.streams.data_set import DataSet
-from onebit.streams.table import _read_quickly, as_utf8, find_delimiter, read_cells
+from onebit.streams.text import _as_utf8, _find_delimiter, _read_cells, _read_quickly
 
 MEMORY, SECONDS = 6 << 30, 150
 RARELY = 4  # every fourth time: a Parquet file takes a process of its own
@@ -144,12 +144,12 @@ def some_reading(generator: np.random.Generator) -> dict[str, Any]:
 def check_text(path: Path, content: bytes) -> None:
     """Raise unless Polars reads the same cells as Python's csv module, or leaves them to it."""
     try:
-        text = as_utf8(path, content, None)
-        delimiter = find_delimiter(text.decode()) if text.strip() else ","
+        text = _as_utf8(path, content, None)
+        delimiter = _find_delimiter(text.decode()) if text.strip() else ","
         if _read_quickly(text, delimiter) is None:
             return
-        quick = read_cells(path, text, delimiter)
-        careful = read_cells(path, text, delimiter, quickly=False)
+        quick = _read_cells(path, text, delimiter)
+        careful = _read_cells(path, text, delimiter, quickly=False)
     except ValueError:
         return
     if not quick.equals(careful):

@@ -15,7 +15,7 @@ from onebit.streams import (
     with_label_noise,
     with_several_right,
 )
-from onebit.streams.sources import as_data_set, changed, find_source, has_several_right
+from onebit.streams.sources import find_source
 
 NO_STREAM: Any = np.eye(3)
 CHANGED: dict[str, Callable[..., Any]] = {
@@ -139,8 +139,8 @@ def test_several_right_labels_come_last() -> None:
         with_several_right((np.eye(30), words), 2, rule="some")
     source = find_source("noise:0.1:several:2:iris")
     with pytest.raises(ValueError, match=r"several comes last, as in several:3:noise"):
-        changed(source, bundled("iris").X, bundled("iris").y, 3, 0)
-    assert has_several_right(source)
-    assert has_several_right(find_source("several_right"))
+        source.changed(bundled("iris").X, bundled("iris").y, 3, 0)
+    assert source.has_several_right
+    assert find_source("several_right").has_several_right
     with pytest.raises(ValueError, match="several labels may be right in a round"):
-        as_data_set(find_source("several_right"), 10)
+        find_source("several_right").as_data_set(10)

@@ -6,7 +6,7 @@ import scipy.sparse
 
 from onebit.streams import paper_weak, syn_sep, wedges, with_drift, with_label_noise
 from onebit.streams.reading import Reading
-from onebit.streams.sources import Source, as_data_set, draw, draw_source, find_source, find_sources, load
+from onebit.streams.sources import Source, draw, find_source, find_sources, load
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_every_stream_and_set_of_onebit_is_known_by_its_name() -> None:
     assert find_source("paper_weak") == Source("paper_weak", stream="paper_weak")
     assert find_source("wedges") == Source("wedges")
     assert np.array_equal(load(Source("wedges")).X, wedges()[0])
-    assert as_data_set(find_source("paper_weak"), 70).y.tolist() == paper_weak(70)[1].tolist()
+    assert find_source("paper_weak").as_data_set(70).y.tolist() == paper_weak(70)[1].tolist()
 
 
 def test_a_short_stream_knows_how_many_labels_there_are() -> None:
@@ -112,7 +112,7 @@ def test_changes_are_written_before_the_data(table: Path, tmp_path: Path) -> Non
     assert [change.name for change in noisy.changes] == ["noise", "drift"]
     plain = load(Source("wedges"))
     changed = with_label_noise(with_drift((plain.X, plain.y), "gradual", at=0.3), 0.2)
-    assert np.array_equal(as_data_set(noisy, 50).y, changed[1])
+    assert np.array_equal(noisy.as_data_set(50).y, changed[1])
     assert find_source(f"noise:0.2:{table}").name == "noise:0.2:animals"
     (tmp_path / "noise:0.2:own").mkdir()
     np.savez(tmp_path / "noise:0.2:own" / "animals.npz", X=np.eye(4), y=[0, 1, 0, 1])
@@ -148,12 +148,12 @@ def test_bad_changes(text: str, words: str) -> None:
 
 def test_a_thinned_stream_is_as_long_as_asked_and_begins_alike() -> None:
     source = find_source("noise:0.1:imbalance:20:syn_sep")
-    X, y, n_classes = draw_source(source, 300, seed=3)
+    X, y, n_classes = source.drawn(300, seed=3)
     assert (X.shape, y.shape, n_classes) == ((300, 400), (300,), 9)
-    shorter = draw_source(source, 40, seed=3)
+    shorter = source.drawn(40, seed=3)
     assert np.array_equal(X[:40].toarray(), shorter[0].toarray())
     assert y[:40].tolist() == shorter[1].tolist()
-    counts = np.sort(np.bincount(draw_source(find_source("imbalance:20:syn_sep"), 3000, seed=3)[1]))
+    counts = np.sort(np.bincount(find_source("imbalance:20:syn_sep").drawn(3000, seed=3)[1]))
     assert 8 < counts[-1] / counts[0] < 50
     with pytest.raises(ValueError, match="rows of only one class are left; thin it out less"):
         load(find_source("imbalance:1e12:iris"))

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onebit.theory.exact import root_down, root_up, vanishing_weights, whole
+from onebit.theory.certificates import _root_down, root_up, whole
+from onebit.theory.exact import vanishing_weights
 
 property_test = settings(max_examples=60, derandomize=True, deadline=None)
 
@@ -25,7 +26,7 @@ def test_whole_numbers_are_the_floats(values: list[float]) -> None:
 @property_test
 def test_roots_are_next_to_each_other(value: Fraction, exponent: int) -> None:
     square = value * Fraction(4) ** exponent
-    low, high = root_down(square), root_up(square)
+    low, high = _root_down(square), root_up(square)
     assert Fraction(low) ** 2 <= square <= Fraction(high) ** 2
     assert high in (low, math.nextafter(low, math.inf))
     assert (low == high) == (Fraction(low) ** 2 == square)
@@ -33,7 +34,7 @@ def test_roots_are_next_to_each_other(value: Fraction, exponent: int) -> None:
 
 def test_roots_beyond_the_largest_float() -> None:
     largest = Fraction(sys.float_info.max)
-    assert root_up(largest**2) == root_down(largest**2) == root_down(4 * largest**2) == sys.float_info.max
+    assert root_up(largest**2) == _root_down(largest**2) == _root_down(4 * largest**2) == sys.float_info.max
     assert root_up(largest**2 + 1) == math.inf
 
 

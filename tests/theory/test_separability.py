@@ -26,9 +26,8 @@ from onebit.theory import (
     verify_certificate,
     verify_separator,
 )
-from onebit.theory.certificates import Kind
+from onebit.theory.certificates import Kind, longest
 from onebit.theory.nearest_point import Hull, as_decimals, nearest_point
-from onebit.theory.separability import longest
 
 property_test = settings(max_examples=60, derandomize=True, deadline=None)
 

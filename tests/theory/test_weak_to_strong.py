@@ -21,9 +21,9 @@ from onebit.theory import (
     measure_looseness,
     transformed_margin,
 )
-from onebit.theory.weak_to_strong import Construction, _measure_one, strong_separators, weak_margin_of
+from onebit.theory.weak_to_strong import _Construction, _measure_one, strong_separators, weak_margin_of
 
-CONSTRUCTIONS: list[Construction] = [ChebyshevConstruction, RationalConstruction]
+CONSTRUCTIONS: list[_Construction] = [ChebyshevConstruction, RationalConstruction]
 HALF = Fraction(1, 2)
 
 Vector = tuple[Fraction, ...]
@@ -63,7 +63,7 @@ def weakly_separated(draw: st.DrawFn, max_k: int, max_d: int) -> tuple[list[Vect
 @pytest.mark.parametrize("construction", CONSTRUCTIONS)
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(separated=weakly_separated(max_k=4, max_d=4))
-def test_polynomials_separate_with_the_margin_of_the_proof(construction: Construction, separated: Any) -> None:
+def test_polynomials_separate_with_the_margin_of_the_proof(construction: _Construction, separated: Any) -> None:
     w, points, codes, gamma = separated
     assert weak_margin_of(w, points, codes) == gamma
     made = StrongSeparators(w, gamma, construction)
@@ -79,7 +79,7 @@ def test_polynomials_separate_with_the_margin_of_the_proof(construction: Constru
 @pytest.mark.parametrize("construction", CONSTRUCTIONS)
 @settings(derandomize=True, deadline=None, max_examples=12)
 @given(separated=weakly_separated(max_k=3, max_d=2))
-def test_vectors_are_together_no_longer_than_one(construction: Construction, separated: Any) -> None:
+def test_vectors_are_together_no_longer_than_one(construction: _Construction, separated: Any) -> None:
     w, _, _, gamma = separated
     # Theorem 8 for three classes has degree 15 at the least, times the number of stairs.
     assume(construction is ChebyshevConstruction or len(w) == 2 or gamma > HALF)
@@ -101,7 +101,7 @@ def test_vectors_are_together_no_longer_than_one(construction: Construction, sep
     ],
     ids=["Chebyshev", "rational"],
 )
-def test_in_the_feature_map(construction: Construction, data: tuple[Any, Any]) -> None:
+def test_in_the_feature_map(construction: _Construction, data: tuple[Any, Any]) -> None:
     """The scores are inner products with φ(x), and a solver that knows nothing of polynomials finds no less."""
     X, y = data
     made = strong_separators(X, y, construction)
@@ -120,7 +120,7 @@ def test_in_the_feature_map(construction: Construction, data: tuple[Any, Any]) -
 
 
 @pytest.mark.parametrize("construction", CONSTRUCTIONS)
-def test_data_that_are_not_strongly_separable_become_so(construction: Construction) -> None:
+def test_data_that_are_not_strongly_separable_become_so(construction: _Construction) -> None:
     for X, y in (wedges(), paper_weak(rounds=60, seed=0)):
         made = strong_separators(X, y, construction)
         assert made.squared_margin(X, y) >= square(made.proved_margin)

@@ -15,14 +15,14 @@ from onebit.checks import kernels_and_streams, protocol
 from onebit.kernels import Kernel, as_kernel
 from onebit.learners import Learner
 
-Check = Callable[[Any], None]
+_Check = Callable[[Any], None]
 
 
-def _checks(subject: str, *modules: ModuleType) -> list[Check]:
-    """Return the checks whose first parameter has this name."""
-    members = [each for module in modules for each in inspect.getmembers(module, inspect.isfunction)]
-    found = [function for name, function in members if name.startswith("_check_")]
-    return [each for each in found if next(iter(inspect.signature(each).parameters)) == subject]
+def _checks(subject: str, module: ModuleType) -> list[_Check]:
+    """Return the checks that have a parameter of this name."""
+    functions = inspect.getmembers(module, inspect.isfunction)
+    found = [function for name, function in functions if name.startswith("_check_")]
+    return [each for each in found if subject in inspect.signature(each).parameters]
 
 
 LEARNER_CHECKS = _checks("learner", protocol)
@@ -35,7 +35,7 @@ STREAM_CHECKS = _checks("stream", kernels_and_streams)
 """The checks of every stream."""
 
 
-def _run(checks: list[Check], subject: Any) -> dict[str, str]:
+def _run(checks: list[_Check], subject: Any) -> dict[str, str]:
     left_out = {}
     for check in checks:
         name = check.__name__.removeprefix("_")

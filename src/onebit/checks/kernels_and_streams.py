@@ -12,7 +12,7 @@ from onebit.inputs import Floats
 from onebit.kernels import Custom, Kernel
 from onebit.learners import BanditPerceptron
 
-Stream = Callable[..., tuple[Any, Any]]
+_Stream = Callable[..., tuple[Any, Any]]
 
 
 def _points(n: int, d: int, seed: int = 0) -> Floats:
@@ -96,7 +96,7 @@ def _dense(X: Any) -> Any:
     return X.toarray() if scipy.sparse.issparse(X) else X
 
 
-def _check_rows_and_labels(stream: Stream) -> None:
+def _check_rows_and_labels(stream: _Stream) -> None:
     """X is finite with one row per round, y one label per round, counted from 0, or of each label if it is right."""
     X, y = stream(rounds=500, seed=1)
     assert not scipy.sparse.issparse(X) or X.format == "csr", "sparse rows are CSR"
@@ -111,7 +111,7 @@ def _check_rows_and_labels(stream: Stream) -> None:
         assert y.min() >= 0
 
 
-def _check_seed_names_the_stream(stream: Stream) -> None:
+def _check_seed_names_the_stream(stream: _Stream) -> None:
     """The same seed gives the same rounds, another seed gives others."""
     (X, y), (same_X, same_y) = stream(rounds=300, seed=1), stream(rounds=300, seed=1)
     assert np.array_equal(_dense(X), _dense(same_X))
@@ -119,7 +119,7 @@ def _check_seed_names_the_stream(stream: Stream) -> None:
     assert not np.array_equal(_dense(X), _dense(stream(rounds=300, seed=2)[0]))
 
 
-def _check_shorter_is_a_beginning(stream: Stream) -> None:
+def _check_shorter_is_a_beginning(stream: _Stream) -> None:
     """A shorter stream is the beginning of a longer one."""
     (X, y), (short_X, short_y) = stream(rounds=400, seed=3), stream(rounds=123, seed=3)
     assert np.array_equal(_dense(X[:123]), _dense(short_X))

@@ -40,7 +40,7 @@ _INTERRUPTED = 130
 _ROOM, _RIGHT = "make room and give the same command again", "ask for the right to it, or choose another"
 _REMEDIES = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _ROOM)
 _REMEDIES |= {errno.EACCES: _RIGHT, errno.EPERM: _RIGHT, errno.ENAMETOOLONG: "use a shorter name"}
-_REMEDIES[errno.EROFS] = "choose another folder with --out"
+_REMEDIES |= {errno.EROFS: "choose another folder with --out"}
 
 
 class _LazyGroup(TyperGroup):

@@ -9,7 +9,7 @@ from rich.console import Console
 from onebit.cli.options import has_figures
 from onebit.experiments.duels import DuelRow, duel, duel_by_dimension, paper_adversaries
 from onebit.inputs import check_integer
-from onebit.reporting.console import prepare_folder, print_table, say_where
+from onebit.reporting.console import prepare_folder, print_table, print_where
 from onebit.reporting.text import Table, bound_text, grouped, number, write_csv
 
 _MAX_RUNS = 100_000  # a thousand already tell all that the tables show
@@ -46,7 +46,7 @@ def command(
         save(draw_duel(rows), out, "adversaries")
         if growth is not None:
             save(draw_growth(growth), out, "adversaries_by_dimension")
-    say_where(console, "Tables and figures are", out)
+    print_where(console, "Tables and figures are", out)
 
 
 def _write_duel(rows: Iterable[DuelRow], path: Path) -> None:

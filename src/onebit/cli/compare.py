@@ -8,11 +8,11 @@ from rich.console import Console
 
 from onebit.cli import options
 from onebit.cli.options import Games, play_and_show, several, typed
-from onebit.experiments.comparison import RUNS, Comparison, run_comparison, settle_in_hindsight, write_outcomes
+from onebit.experiments.comparison import RUNS, Comparison, run_comparison, write_outcomes
 from onebit.experiments.entries import DEFAULT_ENTRIES, Entry, enter, rival_entries
 from onebit.experiments.statistics import LEVEL, TOO_FEW_RUNS, ComparisonRow, Tally, compare, signs_to_decide, tally
-from onebit.reporting.console import print_table, say_where
-from onebit.reporting.pages import Drawing, section, what_was_run, write_page
+from onebit.reporting.console import print_table, print_where
+from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, number, what_means_are, with_error, write_csv
 from onebit.streams.reading import Reading
 from onebit.streams.sources import find_sources
@@ -43,9 +43,8 @@ def command(
     entries = [*map(enter, games.learners), *rival_entries(several(games.rival), whole_grid=games.grid)]
     comparison = Comparison(tuple(find_sources(data, reading)), tuple(entries), runs=runs, **games.settings)
     chosen = _baseline(baseline, entries)
-    played, details, is_drawn = play_and_show(console, comparison, place, workers.jobs, out, run_comparison)
+    outcomes, details, is_drawn = play_and_show(console, comparison, place, workers.jobs, out, run_comparison)
     with console.status("Drawing figures and writing the report …"):
-        outcomes = settle_in_hindsight(played)
         rows = compare(outcomes, chosen)
         tallies = tally(rows, chosen)
         _write_tables(out, rows, tallies)
@@ -53,14 +52,14 @@ def command(
         details |= {"Command": typed(), "Baseline": chosen}
         drawn: list[Drawing] = []
         if is_drawn:
-            from onebit.experiments.figures import drawings
+            from onebit.experiments.figures import comparison_drawings
 
-            drawn = drawings(outcomes)
+            drawn = comparison_drawings(outcomes)
         tables = _tables(rows, tallies, chosen)
         _write_report(out / "report.html", rows, tables[1:], drawn, details)
     for table in tables:
         print_table(console, table)
-    say_where(console, "Tables, figures and report.html are", out)
+    print_where(console, "Tables, figures and report.html are", out)
 
 
 def _baseline(named: str | None, entries: Sequence[Entry]) -> str:
@@ -77,14 +76,12 @@ def _write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence
     """Write the tables as CSV: the same bytes whenever the same is played."""
     columns: tuple[str, ...] = ("dataset", "rounds", "runs", "learner", "mean", "standard_error")
     columns += ("ratio_to_full_information", "p", "p_adjusted", "verdict", "remark")
-    lines = [
-        (
-            *(row.outcome.dataset, int(row.outcome.rounds[-1]), len(row.outcome.final), row.outcome.entry.title),
-            *map(number, (row.outcome.mean, row.outcome.standard_error, row.ratio, row.p, row.p_adjusted)),
-            *(row.verdict, row.outcome.remark),
-        )
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        it = row.outcome
+        numbers = map(number, (it.mean, it.standard_error, row.ratio, row.p, row.p_adjusted))
+        size = int(it.rounds[-1]), len(it.final)
+        lines.append((it.dataset, *size, it.entry.title, *numbers, row.verdict, it.remark))
     write_csv(folder / "comparison.csv", columns, lines)
     tallied = [(row.title, row.wins, row.ties, row.losses, number(row.ratio), number(row.p)) for row in tallies]
     columns = ("learner", "wins", "ties", "losses", "ratio_to_baseline", "p_across")
@@ -101,7 +98,7 @@ def _tables(rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseline: s
     if not tallies or len(begins) < 2:  # the table of a single data set has them
         return [all_sets]
     counts = [
-        [row.title, str(row.wins), str(row.ties), str(row.losses), f"{row.ratio:.2f}", fixed(row.p, ".2g")]
+        [row.title, *map(str, (row.wins, row.ties, row.losses)), f"{row.ratio:.2f}", fixed(row.p, ".2g")]
         for row in tallies
     ]
     columns = ("learner", "wins", "ties", "losses", "mistakes / baseline's", "p across")
@@ -109,17 +106,11 @@ def _tables(rows: Sequence[ComparisonRow], tallies: Sequence[Tally], baseline: s
 
 
 def _cells(row: ComparisonRow) -> list[str | Cell]:
-    outcome = row.outcome
-    return [
-        outcome.entry.shown,
-        with_error(outcome.mean, outcome.standard_error),
-        f"{outcome.mean / outcome.rounds[-1]:.1%}",
-        fixed(row.ratio, ".2f"),
-        fixed(row.p_adjusted, ".2g"),
-        Cell(row.verdict, _KINDS.get(row.verdict, "")),
-        grouped(outcome.microseconds_per_round, 1),
-        outcome.remark,
-    ]
+    it = row.outcome
+    mistakes, rate = with_error(it.mean, it.standard_error), f"{it.mean / it.rounds[-1]:.1%}"
+    verdict = fixed(row.p_adjusted, ".2g"), Cell(row.verdict, _KINDS.get(row.verdict, ""))
+    time = grouped(it.microseconds_per_round, 1)
+    return [it.entry.shown, mistakes, rate, fixed(row.ratio, ".2f"), *verdict, time, it.remark]
 
 
 # Under the table, not only in the documentation: readers ask this first.
@@ -146,7 +137,6 @@ def _write_report(
     figures: Sequence[Drawing],
     details: dict[str, str],
 ) -> None:
-    run, facts, again, command = what_was_run(details)
     over_all = (
         f"Wins, ties and losses of each learner against {details['Baseline']} on the single data sets; the geometric "
         "mean of the ratios of mistakes; Wilcoxon's signed-rank test across the data sets, Holm-corrected. That one "
@@ -158,11 +148,12 @@ def _write_report(
     legend = "\n".join(f"{line}." for line in _legend(details["Baseline"], rows))
     each = [Table(_COLUMNS, list(map(_cells, some)), title, (), _STYLES) for title, some in of_set.items()]
     blocks = [
-        *(_INTRO, run, facts),
+        _INTRO,
+        *what_was_run(details),
         *(section("Over all data sets", over_all, *tallied) if tallied else ()),
         *figures[:1],
         *section("Every data set", legend, *each),
         *section("Curves", *figures[1:]),
-        *(again, command),
+        *how_again(details),
     ]
     write_page(path, "Learners compared", blocks)

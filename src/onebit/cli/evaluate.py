@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from onebit.cli import options
-from onebit.cli.options import has_figures, say_what_was_read, several, typed
+from onebit.cli.options import has_figures, print_what_was_read, several, typed
 from onebit.decider.logged_rounds import is_decider, read_decider
 from onebit.decider.settings import has_password, is_database
 from onebit.experiments.entries import parse_player
@@ -19,8 +19,8 @@ from onebit.experiments.evaluate.replay import Candidate, Evaluation, evaluate
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_seed
 from onebit.learners import load
-from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
-from onebit.reporting.pages import Drawing, section, what_was_run, write_page
+from onebit.reporting.console import on_screen, prepare_folder, print_table, print_where, progress_bar
+from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, grouped, number, write_csv
 from onebit.streams.data_set import in_lines
 from onebit.streams.preprocess import METHODS as PREPROCESSING
@@ -89,21 +89,19 @@ def command(
         if titles.count(title) > 1:
             raise ValueError(f"--learners {title}: the learner is named twice; leave one out")
     labels = several(classes, ",") or None
-    if is_decider(log):
-        found = read_decider(log, labels, name)
-    else:
-        found = read_log(log, columns, classes=labels, reading=reading)
+    is_read = is_decider(log)
+    found = read_decider(log, labels, name) if is_read else read_log(log, columns, classes=labels, reading=reading)
     # After everything that can be wrong with the request, before anything is replayed.
     prepare_folder(out)
     console, about = Console(), _describe_log(found)
-    say_what_was_read(console, found.name, about)
+    print_what_was_read(console, found.name, about)
     is_drawn = has_figures(console)
     preprocessing = describe_preprocessing(replay.preprocess, unit_length=False, is_sparse=hasattr(found.X, "indptr"))
     if not all(candidate.scales_rows for candidate in candidates):
         text = f"Preprocessing, for all who do not scale columns themselves: {preprocessing}."
         console.print(on_screen(text), highlight=False, soft_wrap=True)
+    hears, method, seed = replay
     with progress_bar(console, f"{len(candidates)} learners, {grouped(found.n_rounds)} rounds") as show:
-        hears, method, seed = replay
         rows = evaluate(found, candidates, hears=hears, preprocessing=method, seed=seed, on_progress=show)
     _write_table(out / "evaluate.csv", rows)
     details = {
@@ -120,7 +118,7 @@ def command(
 
         drawings = evaluation_drawings(rows)
     _report(console, out, rows, drawings, details)
-    say_where(console, f"evaluate.csv{', evaluate.png' * is_drawn} and report.html are", out)
+    print_where(console, f"evaluate.csv{', evaluate.png' * is_drawn} and report.html are", out)
 
 
 def _check_place(log: str, name: str | None) -> None:
@@ -201,18 +199,13 @@ def _write_table(path: Path, rows: Sequence[Evaluation]) -> None:
     columns += ["against_the_log", "against_the_log_by", "estimates_assume", "warnings", "notes"]
     lines = []
     for row in rows:
-        facts, weights = row.known, row.estimates.weights
-        found = [row.estimates.found.get(method) for method in METHODS]
-        lines.append(
-            (
-                *(row.title, facts.rounds, facts.right, facts.wrong, facts.unknown),
-                *(facts.wrong, facts.wrong + facts.unknown),
-                *(number(value) for estimate in found for value in estimate or (None, None, None)),
-                *(("", "", "") if weights is None else (*map(number, weights[:2]), weights.telling)),
-                *(row.verdict, row.verdict_by, row.estimates.assumption),
-                *("; ".join(row.estimates.warnings), "; ".join(row.estimates.notes)),
-            )
-        )
+        facts, found, weights = row.known, row.estimates.found, row.estimates.weights
+        counts = facts.rounds, facts.right, facts.wrong, facts.unknown, facts.wrong, facts.wrong + facts.unknown
+        shares = [number(value) for method in METHODS for value in found.get(method, (None, None, None))]
+        rests_on = ("", "", "") if weights is None else (*map(number, weights[:2]), weights.telling)
+        remarks = map("; ".join, (row.estimates.warnings, row.estimates.notes))
+        verdict = row.verdict, row.verdict_by, row.estimates.assumption
+        lines.append((row.title, *counts, *shares, *rests_on, *verdict, *remarks))
     write_csv(path, columns, lines)
 
 
@@ -221,14 +214,12 @@ def _facts_table(rows: Sequence[Evaluation], title: str = "") -> Table:
     lines: list[list[str | Cell]] = []
     for row in rows:
         facts = row.known
-        counts, shares = [grouped(facts.wrong)], [f"{100 * facts.low:.1f}"]
+        counts, shares = grouped(facts.wrong), f"{100 * facts.low:.1f}"
         if facts.unknown:
-            counts.append(grouped(facts.wrong + facts.unknown))
-            shares.append(f"{100 * facts.high:.1f}")
+            counts, shares = f"{counts} to {grouped(facts.wrong + facts.unknown)}", f"{shares}–{100 * facts.high:.1f}"
         verdict = f"{row.verdict}, by {row.verdict_by}" if row.verdict_by in METHODS else row.verdict
-        known = [grouped(count) for count in (facts.right, facts.wrong, facts.unknown)]
         cell = Cell(verdict, _KINDS.get(row.verdict, ""))
-        lines.append([row.title, *known, " to ".join(counts), "–".join(shares), cell])
+        lines.append([row.title, *map(grouped, facts), counts, shares, cell])
     notes = [
         f"{grouped(rows[0].known.rounds)} answered rounds; surely: no fewer and no more, whatever the unknown ones are",
         "sure if answers are true, and no more than one label is right in a round",
@@ -242,11 +233,9 @@ def _estimates_table(rows: Sequence[Evaluation], title: str = "") -> Table:
     """Return what is estimated of every learner."""
     lines = []
     for row in rows[1:]:
-        found, weights = [row.estimates.found.get(method) for method in METHODS], row.estimates.weights
-        shares = [
-            f"{100 * each.rate:.1f} ({100 * each.low:.1f}–{100 * each.high:.1f})" if each else "" for each in found
-        ]
-        rests_on = ["", "", ""]
+        percent = {name: [f"{100 * end:.1f}" for end in found] for name, found in row.estimates.found.items()}
+        shares = ["{} ({}–{})".format(*percent[name]) if name in percent else "" for name in METHODS]
+        rests_on, weights = ["", "", ""], row.estimates.weights
         if weights is not None:
             rests_on = [grouped(weights.effective), f"{weights.largest:.3g}", grouped(weights.telling)]
         lines.append([row.title, *shares, *rests_on])
@@ -266,26 +255,24 @@ def _together(rows: Sequence[Evaluation], kind: str) -> list[str]:
         for text in getattr(row.estimates, kind):
             by_text.setdefault(text, []).append(row.title)
     n_learners = sum(not row.is_logged for row in rows)
-    return [
-        f"{'all learners' if len(titles) == n_learners > 1 else ', '.join(titles)}: {text}"
-        for text, titles in by_text.items()
-    ]
+    named = {text: "all learners" if len(who) == n_learners > 1 else ", ".join(who) for text, who in by_text.items()}
+    return [f"{names}: {text}" for text, names in named.items()]
 
 
 def _report(
     console: Console, folder: Path, rows: Sequence[Evaluation], drawings: Sequence[Drawing], details: Mapping[str, str]
 ) -> None:
     """Write the page, and print the tables and the warnings."""
-    run, facts, again, command = what_was_run(details)
     warnings, notes = _together(rows, "warnings"), _together(rows, "notes")
     blocks = [
-        *(_INTRO, run, facts),
+        _INTRO,
+        *what_was_run(details),
         *drawings,
         *section("What is known", _facts_table(rows)),
         *section("What is estimated", _estimates_table(rows)),
         *section("Warnings", *(f"{text}." for text in warnings)),
         *section("Notes", *(f"{text}." for text in notes)),
-        *(again, command),
+        *how_again(details),
     ]
     write_page(folder / "report.html", "What other learners would have done", blocks, folder)
     print_table(console, _facts_table(rows, f"{details['Log']}: what is known of each learner"))

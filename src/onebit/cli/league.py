@@ -11,19 +11,16 @@ from rich.console import Console
 
 from onebit.cli import options
 from onebit.cli.options import Games, play_and_show, several, typed
-from onebit.experiments.comparison import Comparison, Failure, Outcome, in_seconds, play_league, write_outcomes
+from onebit.experiments.comparison import Comparison, Outcome, in_seconds, play_league, write_outcomes
 from onebit.experiments.entries import enter, every_learner, rival_entries, with_diagonals
 from onebit.experiments.statistics import LEVEL, Standings, Tally, standings
-from onebit.reporting.console import on_screen, print_table, say_where
-from onebit.reporting.pages import Drawing, section, what_was_run, write_page
+from onebit.reporting.console import on_screen, print_table, print_where
+from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, number, write_csv
 from onebit.streams.reading import Reading
 from onebit.streams.sources import find_sources, known_names
 
-_RUNS = (
-    20  # enough for a significant difference among 26 000 pairs on single sets, after the correction for all of them
-)
-_SECONDS = 600.0
+_RUNS = 20  # enough for a significant difference among 26 000 pairs on single sets, corrected for all of them
 _INTRO = (
     "Every learner on every set, each with its own default settings. Each round a learner is shown a row, names its "
     "label and learns only whether it was right. All play the same rows in the same order."
@@ -57,7 +54,7 @@ class Field(NamedTuple):
     bundled: Annotated[bool, f"Play on all that comes with onebit: {', '.join(known_names())}."] = True
     diagonal: Annotated[bool, "Play the diagonal forms too of all who keep whole matrices."] = False
     seconds_per_game: Annotated[float, "The longest game; by what a learner says of its effort, not by a clock."] = (
-        _SECONDS
+        600.0
     )
 
 
@@ -79,19 +76,21 @@ def command(
     games = games._replace(learners=tuple(several(games.learners)))
     league, absent = _league(data, field, games, reading, runs)
     (outcomes, failures), details, is_drawn = play_and_show(console, league, place, workers.jobs, out, play_league)
+    unfinished = [(dataset, entry.title, reason) for dataset, entry, reason in failures]
+    unfinished += [("", title, reason) for title, reason in absent.items()]
     with console.status("Drawing figures and writing the report …"):
         found = standings(outcomes)
-        _write_tables(out, found, outcomes, failures, absent)
+        _write_tables(out, found, outcomes, unfinished)
         write_outcomes(out, outcomes, league.seed)
         longest = f"{in_seconds(field.seconds_per_game)} at 10⁹ numbers a second, by what a learner says of its effort"
         details |= {"Command": typed(), "Longest game": longest}
-        _write_report(out / "report.html", found, outcomes, failures, absent, details, is_drawn)
+        _write_report(out / "report.html", found, outcomes, unfinished, details, is_drawn)
     print_table(console, replace(_standings_table(found), title="Standings"))
     console.print(on_screen(_verdict_in_words(found)), highlight=False)
-    lines = [f"{entry.title} did not finish {dataset}: {reason}" for dataset, entry, reason in failures]
-    for line in lines + [f"{title} does not play: {reason}" for title, reason in absent.items()]:
+    for dataset, title, reason in unfinished:
+        line = f"{title} {f'did not finish {dataset}' if dataset else 'does not play'}: {reason}"
         console.print(on_screen(line), highlight=False, soft_wrap=True)
-    say_where(console, "Tables, figures and report.html are", out)
+    print_where(console, "Tables, figures and report.html are", out)
 
 
 def _league(
@@ -111,14 +110,13 @@ def _league(
     bundled = [name for name in known_names() if name not in data] if field.bundled else []
     if not bundled and not data:
         raise ValueError("there is nothing to play: name data sets, or leave out --no-bundled")
+    # Cached: a learner is built, and begins, to be entered.
+    field_for = cache(lambda rounds: (*every_learner(rounds, diagonal=field.diagonal)[0], *rivals))
     league = Comparison(
         tuple(find_sources([*bundled, *data], reading)),
         tuple(entries),
         runs=runs,
-        # A learner is built, and begins, to be entered.
-        field_for=None
-        if named
-        else cache(lambda rounds: (*every_learner(rounds, diagonal=field.diagonal)[0], *rivals)),
+        field_for=None if named else field_for,
         seconds_per_game=field.seconds_per_game,
         **games.settings,
     )
@@ -126,58 +124,43 @@ def _league(
 
 
 def _write_tables(
-    folder: Path,
-    found: Standings,
-    outcomes: Sequence[Outcome],
-    failures: Sequence[Failure],
-    absent: Mapping[str, str],
+    folder: Path, found: Standings, outcomes: Sequence[Outcome], unfinished: Sequence[tuple[str, str, str]]
 ) -> None:
     """Write tables as CSV: the same bytes whenever the same is played."""
     lines: list[tuple[object, ...]] = []
     for row in found.everyone:
-        counts = (row.firsts, row.wins, row.ties, row.losses) if row.number else [""] * 4
-        lines.append(
-            (
-                *(row.number or "", row.title, number(row.mean_rank), number(row.mean_rank_of_common)),
-                *(counts[0], number(row.relative), *counts[1:]),
-                *(number(row.explored), row.finished, len(found.datasets)),
-            )
-        )
+        firsts, *counts = (row.firsts, row.wins, row.ties, row.losses) if row.number else [""] * 4
+        ranks = map(number, (row.mean_rank, row.mean_rank_of_common))
+        rest = number(row.explored), row.finished, len(found.datasets)
+        lines.append((row.number or "", row.title, *ranks, firsts, number(row.relative), *counts, *rest))
     columns = ["place", "learner", "mean_rank", "mean_rank_of_common_sets", "first_on", "relative_mistakes"]
     columns += ["wins", "ties", "losses", "explored", "finished", "sets"]
     write_csv(folder / "standings.csv", columns, lines)
-    lines = [
-        (
-            *(outcome.dataset, int(outcome.rounds[-1]), len(outcome.final), outcome.entry.title),
-            *map(number, (outcome.mean, outcome.standard_error)),
-            number(found.ranks.get((outcome.dataset, outcome.entry.title))),
-            number(outcome.exploration),
-        )
-        for outcome in outcomes
-    ]
+    lines = []
+    for each in outcomes:
+        rank = found.ranks.get((each.dataset, each.entry.title))
+        numbers = map(number, (each.mean, each.standard_error, rank, each.exploration))
+        lines.append((each.dataset, int(each.rounds[-1]), len(each.final), each.entry.title, *numbers))
     columns = ["dataset", "rounds", "runs", "learner", "mean", "standard_error", "rank", "explored"]
     write_csv(folder / "results.csv", columns, lines)
     pairs = found.pairs.items()
     lines = [(*names, each.wins, each.ties, each.losses, number(each.ratio), number(each.p)) for names, each in pairs]
     write_csv(folder / "pairs.csv", ("learner", "against", "wins", "ties", "losses", "ratio", "p_across"), lines)
-    lines = [("sets", len(found.datasets)), ("learners_ranked", len(found.ranked))]
+    tests: dict[str, object] = {"sets": len(found.datasets), "learners_ranked": len(found.ranked)}
     if (test := found.friedman) is not None:
-        values = {
-            "friedman_chi2": test.chi2,
-            "friedman_chi2_p": test.p_chi2,
-            "iman_davenport_f": test.f,
-            "iman_davenport_p": test.p_f,
-            "friedman_permutation_p": test.p,
-            "level": LEVEL,
-            "nemenyi_critical_difference": found.critical_difference,
+        tests |= {
+            "friedman_chi2": number(test.chi2),
+            "friedman_chi2_p": number(test.p_chi2),
+            "iman_davenport_f": number(test.f),
+            "iman_davenport_p": number(test.p_f),
+            "friedman_permutation_p": number(test.p),
+            "level": number(LEVEL),
+            "nemenyi_critical_difference": number(found.critical_difference),
         }
-        lines += [(name, number(value)) for name, value in values.items()]
-    lines += [("runs", found.n_runs), ("sign_tests_on_sets", found.n_tests)]
-    lines += [("runs_to_decide_one", found.runs_to_decide)] if found.n_tests else []
-    write_csv(folder / "tests.csv", ("quantity", "value"), lines)
-    lines = [(failure.dataset, failure.entry.title, failure.reason) for failure in failures]
-    lines += [("", *left_out) for left_out in absent.items()]
-    write_csv(folder / "unfinished.csv", ("dataset", "learner", "reason"), lines)
+    tests |= {"runs": found.n_runs, "sign_tests_on_sets": found.n_tests}
+    tests |= {"runs_to_decide_one": found.runs_to_decide} if found.n_tests else {}
+    write_csv(folder / "tests.csv", ("quantity", "value"), list(tests.items()))
+    write_csv(folder / "unfinished.csv", ("dataset", "learner", "reason"), unfinished)
 
 
 def _standings_table(found: Standings) -> Table:
@@ -185,21 +168,11 @@ def _standings_table(found: Standings) -> Table:
     rows: list[list[str | Cell]] = []
     for row in found.everyone:
         mean, common = fixed(row.mean_rank, ".2f"), fixed(row.mean_rank_of_common, ".2f")
-        rows.append(
-            [
-                str(row.number or ""),
-                row.entry.shown,
-                mean,
-                # Where all have finished all sets it would be redundant.
-                "" if common == mean else common,
-                str(row.firsts) if row.number else "",
-                f"{row.relative:.2f}",
-                f"{row.wins}/{row.ties}/{row.losses}" if row.number else "",
-                _percent(row.explored),
-                grouped(row.microseconds, 1),
-                f"{row.finished} of {len(found.datasets)}",
-            ]
-        )
+        # Where all have finished all sets the second would be redundant.
+        ranks = mean, "" if common == mean else common
+        firsts, counts = (str(row.firsts), f"{row.wins}/{row.ties}/{row.losses}") if row.number else ("", "")
+        costs = _percent(row.explored), grouped(row.microseconds, 1), f"{row.finished} of {len(found.datasets)}"
+        rows.append([str(row.number or ""), row.entry.shown, *ranks, firsts, f"{row.relative:.2f}", counts, *costs])
     table = Table((*columns, "finished"), rows, "", (), ("number", "name", *["number"] * 8), [len(found.ranked)])
     shown = [heading for heading, _, _ in table.filled()]
     return replace(table, notes=[f"{name}: {_LEGEND[name]}" for name in shown if name in _LEGEND])
@@ -236,28 +209,27 @@ def _write_report(
     path: Path,
     found: Standings,
     outcomes: Sequence[Outcome],
-    failures: Sequence[Failure],
-    absent: Mapping[str, str],
+    unfinished: Sequence[tuple[str, str, str]],
     details: Mapping[str, str],
     is_drawn: bool,
 ) -> None:
     drawn: dict[str, list[Drawing]] = {}
     if is_drawn:
-        from onebit.experiments.league_figures import drawings
+        from onebit.experiments.figures import league_drawings
 
-        drawn = {drawing.name: [drawing] for drawing in drawings(found)}
-    rows = [(failure.entry.title, failure.dataset, failure.reason) for failure in failures]
-    rows += [(title, "every set", reason) for title, reason in absent.items()]
-    unfinished = Table(("learner", "set", "reason"), rows, styles=("name", "", "remark"))
+        drawn = {drawing.name: [drawing] for drawing in league_drawings(found)}
+    rows = [(title, dataset or "every set", reason) for dataset, title, reason in unfinished]
+    reasons = Table(("learner", "set", "reason"), rows, styles=("name", "", "remark"))
     blocks = [
         *_intro(found),
         *section("Standings", _verdict_in_words(found), _standings_table(found)),
         *drawn.get("critical_difference", ()),
-        *section("Not finished", *((_UNFINISHED, unfinished) if rows else ())),
+        *section("Not finished", *((_UNFINISHED, reasons) if rows else ())),
         *section("Exploration and time", *drawn.get("exploration", ()), *drawn.get("time", ())),
         *section("Every set", _RATES, _rates(found, outcomes)),
         *section("Pairs", *((_PAIRS, _pairs(found)) if found.pairs else ())),
         *what_was_run(details),
+        *how_again(details),
     ]
     write_page(path, "The league", blocks)
 
@@ -279,13 +251,14 @@ def _rates(found: Standings, outcomes: Sequence[Outcome]) -> Table:
 
 
 def _pairs(found: Standings) -> Table:
+    def cell(pair: Tally | None) -> Cell:
+        if pair is None:
+            return Cell("")
+        kind = "good" if pair.wins > pair.losses else "bad" if pair.wins < pair.losses else ""
+        return Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", kind)
+
     rows = []
     for row in found.ranked:
         pairs = [found.pairs.get((row.title, other.title)) for other in found.ranked]
-        counts = [Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", _kind(pair)) if pair else Cell("") for pair in pairs]
-        rows.append([Cell(f"{row.number} {row.title}"), *counts])
+        rows.append([Cell(f"{row.number} {row.title}"), *map(cell, pairs)])
     return Table(("learner", *(str(row.number) for row in found.ranked)), rows)
-
-
-def _kind(pair: Tally) -> str:
-    return "good" if pair.wins > pair.losses else "bad" if pair.wins < pair.losses else ""

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from onebit.cli import options
-from onebit.cli.options import say_what_was_read
+from onebit.cli.options import print_what_was_read
 from onebit.experiments.entries import kernel_names, parse_kernel
 from onebit.kernels import as_kernel
 from onebit.reporting.console import on_screen, progress_bar
@@ -17,7 +17,7 @@ from onebit.reporting.text import bound_text, grouped
 from onebit.streams import describe, preprocess
 from onebit.streams.data_set import make_data_set
 from onebit.streams.reading import Reading
-from onebit.streams.sources import as_data_set, find_source
+from onebit.streams.sources import find_source
 from onebit.theory import Margin, Progress, margin
 
 _DRAWN_ROUNDS = 50_000  # of a stream: by then the paper's margins have settled to three digits
@@ -36,8 +36,8 @@ def command(
         chosen = None if kernel is None or kernel.lower() == "none" else as_kernel(parse_kernel(kernel))
     except ValueError as error:
         raise ValueError(f"--kernel {kernel}: {error}") from error
-    found = as_data_set(find_source(data, reading), _DRAWN_ROUNDS)
-    say_what_was_read(Console(stderr=json), found.name, describe(found))
+    found = find_source(data, reading).as_data_set(_DRAWN_ROUNDS)
+    print_what_was_read(Console(stderr=json), found.name, describe(found))
     if standardize:
         found = make_data_set(found.name, preprocess(found.X, "standardize"), found.y, data, found.label_names)
     # With --json standard output is for the JSON alone.

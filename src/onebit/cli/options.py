@@ -13,7 +13,7 @@ from onebit.experiments.players import PATIENCE, ROUNDS
 from onebit.experiments.run import Executor, check_jobs
 from onebit.extras import missing_extra
 from onebit.learners import all_learners
-from onebit.reporting.console import on_screen, prepare_folder, progress_bar, say_note
+from onebit.reporting.console import on_screen, prepare_folder, print_note, progress_bar
 from onebit.reporting.text import grouped, in_shell
 from onebit.streams.data_set import in_lines
 from onebit.streams.preprocess import describe_preprocessing
@@ -87,7 +87,7 @@ class Workers(NamedTuple):
             )
         from onebit.experiments.dask_cluster import DaskCluster
 
-        return DaskCluster(self.dask, lambda text: say_note(console, text))
+        return DaskCluster(self.dask, lambda text: print_note(console, text))
 
 
 def several(given: Sequence[str], between: str | None = None) -> list[str]:
@@ -104,7 +104,7 @@ def typed() -> str:
     return in_shell(["onebit", *sys.argv[1:]])
 
 
-def say_what_was_read(console: Console, name: str, about: Mapping[str, str]) -> None:
+def print_what_was_read(console: Console, name: str, about: Mapping[str, str]) -> None:
     """Print what `onebit.streams.describe` tells of a data set."""
     console.print(on_screen(name, "bold"), highlight=False, soft_wrap=True)
     table = Table(box=None, show_header=False, padding=(0, 1, 0, 1))
@@ -119,7 +119,7 @@ def has_figures(console: Console) -> bool:
     """Return whether figures can be drawn, which matplotlib does; print one line if not."""
     line = missing_extra("figures need", "figures")
     if line is not None:
-        say_note(console, f"there will be no figures: {line}")
+        print_note(console, f"there will be no figures: {line}")
     return line is None
 
 
@@ -144,7 +144,7 @@ def play_and_show(
     # After everything that can be wrong with the request, before anything is played.
     prepare_folder(out)
     for source, facts in comparison.facts.items():
-        say_what_was_read(console, source.name, facts.about)
+        print_what_was_read(console, source.name, facts.about)
     text = f"Preprocessing, for all who do not scale columns themselves: {preprocessing}."
     console.print(on_screen(text), highlight=False, soft_wrap=True)
     is_drawn = has_figures(console)

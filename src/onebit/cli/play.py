@@ -10,19 +10,19 @@ from rich.console import Console
 
 from onebit import streams
 from onebit.cli import options
-from onebit.cli.options import has_figures, say_what_was_read, typed
+from onebit.cli.options import has_figures, print_what_was_read, typed
 from onebit.experiments.entries import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_integer, check_seed
 from onebit.playing import Trace, play
-from onebit.reporting.console import on_screen, prepare_folder, print_table, progress_bar, say_where
+from onebit.reporting.console import on_screen, prepare_folder, print_table, print_where, progress_bar
 from onebit.reporting.looks import PALETTE
-from onebit.reporting.pages import Drawing, Heading, what_was_run, write_page
+from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
 from onebit.reporting.text import Table, grouped, in_figure
 from onebit.streams import DataSet, describe
 from onebit.streams.preprocess import METHODS, describe_preprocessing
 from onebit.streams.reading import Reading
-from onebit.streams.sources import changed, check_one_right, draw_source, find_source, load, say_changes
+from onebit.streams.sources import find_source, load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ def command(
     made = build(player.spec)
     prepare_folder(out)
     console = Console()
-    say_what_was_read(console, found.name, describe(found))
+    print_what_was_read(console, found.name, describe(found))
     is_drawn = has_figures(console)
     rows = _prepared(console, found, player, learner, preprocess)
     with progress_bar(console, f"{learner}, {grouped(len(found.y))} rounds") as show:
@@ -89,10 +89,9 @@ def command(
         "Seed": str(seed),
         "Command": typed(),
     }
-    run, listed, again, again_command = what_was_run(facts)
-    blocks = [run, listed, *figures, Heading("Class by class"), table, again, again_command]
+    blocks = [*what_was_run(facts), *figures, *section("Class by class", table), *how_again(facts)]
     write_page(out / "report.html", f"{learner} on {found.name}", blocks, out)
-    say_where(console, "mistakes.png and report.html are" if is_drawn else "report.html is", out)
+    print_where(console, "mistakes.png and report.html are" if is_drawn else "report.html is", out)
     if save is not None:
         console.print(on_screen(f"The learner is saved as {save}."), soft_wrap=True)
 
@@ -126,9 +125,9 @@ def _rounds(given: str, reading: Reading, rounds: int | None, seed: int, is_shuf
     if rounds is not None:
         check_integer("--rounds", rounds, low=1)
     source = find_source(given, reading)
-    check_one_right(source)
+    source.check_one_right()
     if source.stream is not None:
-        X, y, n_classes = draw_source(source, rounds or _DRAWN_ROUNDS, seed)
+        X, y, n_classes = source.drawn(rounds or _DRAWN_ROUNDS, seed)
         data = DataSet(source.name, X, y, tuple(map(str, range(n_classes))))
     else:
         data = load(source)
@@ -136,8 +135,8 @@ def _rounds(given: str, reading: Reading, rounds: int | None, seed: int, is_shuf
     places = (np.random.default_rng(seed).permutation(n_rows) if is_shuffled else np.arange(n_rows))[:rounds]
     X, y = data.X[places], data.y[places]
     if source.stream is None:
-        X, y = changed(source, X, y, data.n_classes, seed)
-    return replace(data, X=X, y=y, about=(*data.about, *say_changes(source).items()))
+        X, y = source.changed(X, y, data.n_classes, seed)
+    return replace(data, X=X, y=y, about=(*data.about, *source.about.items()))
 
 
 def _rows(data: DataSet, trace: Trace, wrong: np.ndarray) -> list[list[str]]:

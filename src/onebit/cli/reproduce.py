@@ -9,8 +9,8 @@ from rich.console import Console
 from onebit.cli.options import Workers, has_figures
 from onebit.experiments.comparison import Comparison, run_comparison, write_curves
 from onebit.experiments.paper import DATASETS, PAPER_ROUNDS, PAPER_RUNS, SummaryRow, contestants, summarize
-from onebit.reporting.console import prepare_folder, print_table, progress_bar, say_where
-from onebit.reporting.pages import Drawing, section, what_was_run, write_page
+from onebit.reporting.console import prepare_folder, print_table, print_where, progress_bar
+from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, number, what_means_are, with_error, write_csv
 from onebit.streams.sources import Source
 
@@ -77,16 +77,13 @@ def command(
             "Command": f"onebit reproduce --rounds {rounds} --runs {runs} --seed {seed}",
         }
         _write_report(folder / "report.html", rows, figures, details)
-    lines = [
-        [
-            *(each.dataset, each.entry.key, with_error(each.mean, each.standard_error)),
-            *(grouped(int(each.final.min())), grouped(int(each.final.max())), grouped(published)),
-        ]
-        for each, _, published, _ in rows
-    ]
+    lines = []
+    for each, _, published, _ in rows:
+        numbers = map(grouped, (each.final.min(), each.final.max(), published))
+        lines.append([each.dataset, each.entry.key, with_error(each.mean, each.standard_error), *numbers])
     columns, styles = ("data", "learner", "mean", "min", "max", "paper"), ("name", "name", *["number"] * 4)
     print_table(console, Table(columns, lines, what_means_are(runs), styles=styles))
-    say_where(console, "Tables, figures and report.html are", folder)
+    print_where(console, "Tables, figures and report.html are", folder)
 
 
 def _comparison(rounds: int, runs: int, seed: int) -> Comparison:
@@ -98,13 +95,10 @@ def _comparison(rounds: int, runs: int, seed: int) -> Comparison:
 
 
 def _write_summary(rows: Sequence[SummaryRow], path: Path) -> None:
-    lines = [
-        (
-            *(outcome.dataset, outcome.entry.key, settings, number(outcome.mean), number(outcome.standard_error)),
-            *(int(outcome.final.min()), int(outcome.final.max()), number(published), remark),
-        )
-        for outcome, settings, published, remark in rows
-    ]
+    lines = []
+    for each, settings, published, remark in rows:
+        numbers = number(each.mean), number(each.standard_error), each.final.min(), each.final.max(), number(published)
+        lines.append((each.dataset, each.entry.key, settings, *numbers, remark))
     columns = ("dataset", "learner", "parameters", "mean", "standard_error", "min", "max", "published", "remark")
     write_csv(path, columns, lines)
 
@@ -114,7 +108,6 @@ def _write_report(
 ) -> None:
     """Write the page: what was run, the table beside the published numbers, every figure, how to run it again."""
     rounds = int(rows[0].outcome.rounds[-1])
-    run, listed, _, command = what_was_run(details)
     # Mistakes of a shorter game are not a share of a longer one's: curves flatten.
     size = "As many rounds as in the paper: the numbers can be compared."
     if rounds != PAPER_ROUNDS:
@@ -123,34 +116,28 @@ def _write_report(
             "its numbers cannot be compared with the published ones, which are left out of the table."
         )
     of_set = {name: [row for row in rows if row.outcome.dataset == name] for name in DATASETS}
+    tables = [_table(name, mine) for name, mine in of_set.items() if mine]
     has_published = any(row.published is not None for row in rows)
     blocks = [
-        *(f"{_INTRO} {size}", run, listed),
-        *section(
-            "Mistakes",
-            f"{_MISTAKES} {_VERDICTS}" if has_published else _MISTAKES,
-            *(_table(name, mine) for name, mine in of_set.items() if mine),
-        ),
+        f"{_INTRO} {size}",
+        *what_was_run(details),
+        *section("Mistakes", f"{_MISTAKES} {_VERDICTS}" if has_published else _MISTAKES, *tables),
         *section("Figures", *figures),
-        *section("How to reproduce it", command, "The same seed, rounds, runs and version give the same numbers."),
+        *how_again(details),
+        "The same seed, rounds, runs and version give the same numbers.",
         *section("Sources", _CITATION, _SOURCES),
     ]
     write_page(path, "Bandit multiclass linear classification: the experiments, reproduced", blocks)
 
 
 def _table(dataset: str, rows: Sequence[SummaryRow]) -> Table:
-    lines: list[list[str | Cell]] = [
-        [
-            Cell(outcome.entry.shown, small=outcome.entry.key),
-            settings,
-            with_error(outcome.mean, outcome.standard_error),
-            f"{grouped(int(outcome.final.min()))} to {grouped(int(outcome.final.max()))}",
-            grouped(published),
-            fixed(outcome.mean / published if published else None, ".2f"),
-            Cell(remark, next((_KINDS[word] for word in _KINDS if remark.startswith(word)), "")),
-        ]
-        for outcome, settings, published, remark in rows
-    ]
+    lines: list[list[str | Cell]] = []
+    for each, settings, published, remark in rows:
+        ends = f"{grouped(each.final.min())} to {grouped(each.final.max())}"
+        beside = grouped(published), fixed(each.mean / published if published else None, ".2f")
+        verdict = Cell(remark, next((_KINDS[word] for word in _KINDS if remark.startswith(word)), ""))
+        name, mistakes = Cell(each.entry.shown, small=each.entry.key), with_error(each.mean, each.standard_error)
+        lines.append([name, settings, mistakes, ends, *beside, verdict])
     columns = ("learner", "settings", "mistakes", "least to most", "published", "ours / published", "remark")
     styles = ("name", "", *["number"] * 4, "remark")
     return Table(columns, lines, f"{DATASETS[dataset].capitalize()} set", (), styles)

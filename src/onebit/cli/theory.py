@@ -6,10 +6,10 @@ from typing import Annotated
 from rich.console import Console
 
 from onebit.extras import require_extra
-from onebit.reporting.console import prepare_folder, say_where
+from onebit.reporting.console import prepare_folder, print_where
 from onebit.reporting.text import write_csv
 from onebit.theory.weak_labeling import SolvingRow, measure_solving
-from onebit.theory.weak_to_strong import SIZES, Looseness, measure_looseness
+from onebit.theory.weak_to_strong import Looseness, measure_looseness
 
 # Six sizes show the growth, and all their problems together take seconds; the quick ones show that it works.
 _PROBLEMS, _QUICK_PROBLEMS = (4, 6, 8, 10, 12, 14), (4, 6, 8)
@@ -35,11 +35,11 @@ def command(
     console = Console()
     save(draw_regions(), out, "figure_2")
     with console.status("Measuring margins after the rational kernel …"):
-        rows = measure_looseness(_QUICK_SIZES if quick else SIZES)
+        rows = measure_looseness(_QUICK_SIZES) if quick else measure_looseness()
     write_csv(out / "looseness.csv", Looseness._fields, rows)
     save(draw_looseness(rows), out, "looseness")
     with console.status("Solving weak labelling problems …"):
         solved = measure_solving(_QUICK_PROBLEMS if quick else _PROBLEMS)
     write_csv(out / "weak_labeling.csv", SolvingRow._fields, solved)
     save(draw_solving_time(solved), out, "weak_labeling")
-    say_where(console, "Figure 2, the looseness of Theorem 5 and the hardness of weak labelling are", out)
+    print_where(console, "Figure 2, the looseness of Theorem 5 and the hardness of weak labelling are", out)

@@ -152,8 +152,7 @@ def shadow(
     Say what you picked, and whether that was right (null if it is not known). Returns the label it would have picked.
     Example: {"record": {"task": "translate", "pages": 2}, "label": "small-model", "correct": true, "key": "t-8"}
     """
-    found = decider.shadow(_read_record(record), label, correct, propensity=propensity, key=key)
-    return {"label": found.label, "agrees": found.agrees}
+    return decider.shadow(_read_record(record), label, correct, propensity=propensity, key=key)._asdict()
 
 
 def add_class(decider: Decider, label: Annotated[_Label, Meta(description=_A_LABEL)]) -> _Json:

@@ -7,7 +7,6 @@ idempotency key, and repeated feedback has no effect. Adding a class is not retr
 import json
 import random
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -158,10 +157,7 @@ class Client:
         try:
             if connection.sock is None:
                 connection.connect()
-                # A request is two small packets; the second must not wait for the acknowledgement of the first.
-                opened: socket.socket = connection.sock  # type: ignore[assignment]
-                opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                opened.settimeout(self._timeout)
+                connection.sock.settimeout(self._timeout)  # type: ignore[attr-defined]
             connection.request(method, self._parts.path.rstrip("/") + path, body, headers)
             response = connection.getresponse()
             content = response.read()

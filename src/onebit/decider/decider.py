@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from onebit.decider import queries
+from onebit.decider import replay
 from onebit.decider.log import Batch, EventLog
-from onebit.decider.replay import replay, verify
 from onebit.decider.settings import Settings, check_time, open_log
 from onebit.decider.state import Recorder, State
 from onebit.decider.tickets import Event, Kind, LogError, Moment, Shadow, Status, Ticket, index_of
@@ -54,7 +54,7 @@ class Decider:
         self._log, self._began, self._trusted = log, about["began"], trusted
         self._settings = Settings.of(about, trusted)
         self._lock, self._pid, self._is_closed = threading.RLock(), os.getpid(), False
-        self._recorder = Recorder(log, partial(replay, log, self._settings, trusted), clock)
+        self._recorder = Recorder(log, partial(replay.replay, log, self._settings, trusted), clock)
 
     @classmethod
     def open(
@@ -143,7 +143,7 @@ class Decider:
             given, state = options | {"classes": classes, "learner": learner}, decider._state
             state.settings.check_same(log.path, given, state.classes, trusted)
             # Versions and platform may influence guesses.
-            found = queries.surroundings() | ({} if log.lost is None else {"lost": log.lost})
+            found = replay.surroundings() | ({} if log.lost is None else {"lost": log.lost})
             decider._write(decider._recorder.record, Kind.OPENED, None, found)
             if not is_durable:
                 log.write_in_background()
@@ -214,8 +214,7 @@ class Decider:
         self._check_usable()
         with self._lock:
             self._check_usable()
-            self._recorder.make_ready()
-            result, batch = operation(*args), self._log.latest
+            result, batch = self._recorder.run(operation, *args)
         self._log.settle(batch)
         return result
 
@@ -356,7 +355,7 @@ class Decider:
 
     def status(self) -> Status:
         """Return counts of guesses, feedback and tickets, and the settings."""
-        return self._read(lambda state: queries.status_of(state, self._log, self._began))
+        return self._read(lambda state: replay.status_of(state, self._log, self._began))
 
     def status_within(self, seconds: float) -> Status | None:
         """Return the status, or None if it takes longer than `seconds`: a correction may be replayed for minutes."""
@@ -389,7 +388,7 @@ class Decider:
 
     def kernel_weights(self) -> list[tuple[str, float]]:
         """Return the weights of a `BanditSVM`'s kernels, largest first; empty for other learners."""
-        return self._read(lambda state: queries.kernel_weights(state.learner))
+        return self._read(lambda state: replay.kernel_weights(state.learner))
 
     def open_tickets(
         self, older_than: str | None = None, limit: int = 100, *, asked: bool | None = None, order: str = "newest"
@@ -407,7 +406,7 @@ class Decider:
         order : "newest", "oldest" or "doubt"
             Which are first; with "doubt" those with the lowest confidence.
         """
-        return self._read(lambda state: queries.open_tickets(state, older_than, limit, asked, order))
+        return self._read(lambda state: replay.open_tickets(state, older_than, limit, asked, order))
 
     def look_up(self, ticket: "str | Ticket") -> list[Event]:
         """Return all events of a ticket in the log, by its id or the key of its request."""
@@ -461,11 +460,11 @@ class Decider:
         """
         if isinstance(tickets, (str, Ticket)):
             raise ValueError(f"tickets must be a list of tickets or their ids; got {brief(tickets)}")
-        names, wanted = {_id_of(ticket) for ticket in tickets}, queries.check_where(where)
+        names, wanted = {_id_of(ticket) for ticket in tickets}, replay.check_where(where)
 
         def forget() -> int:
             gone = []
-            for event in queries.events_where(self._log.events(), wanted) if wanted else ():
+            for event in replay.events_where(self._log.events(), wanted) if wanted else ():
                 if event.ticket is None:  # a shadow decision
                     gone.append(event.seq)
                 else:
@@ -485,14 +484,14 @@ class Decider:
 
         Columns: ticket, time, label, propensity, correct (empty without feedback), answered, and the record as JSON.
         """
-        return self._read(lambda state: queries.write_guesses(path, self._log.events(), state.classes))
+        return self._read(lambda state: replay.write_guesses(Path(path), self._log.events(), state.classes))
 
     def verify(self) -> bool:
         """Replay the whole log; return whether the result equals the current state to the last bit.
 
         Raises LogError if any part of the file is damaged.
         """
-        return self._read(lambda state: verify(self._log, self._settings, self._trusted, state))
+        return self._read(lambda state: replay.verify(self._log, self._settings, self._trusted, state))
 
 
 def _id_of(ticket: str | Ticket) -> str:

@@ -74,10 +74,7 @@ def _of_json(text: str | bytes) -> Any:
     try:
         return _decode(text)
     except (msgspec.DecodeError, RecursionError):
-        try:
-            return json.loads(text)  # it accepts lone surrogates, and its errors give the position
-        except RecursionError:
-            raise ValueError("the JSON is nested too deep") from None
+        return parse(text)  # it accepts lone surrogates, and its errors give the position
 
 
 def _checksum(values: tuple[Any, ...], content: bytes | memoryview, more: bytes | None = None) -> bytes:

@@ -19,8 +19,7 @@ from onebit.inputs import SparseRows
 from onebit.reporting.text import grouped
 from onebit.typed_json import Trusted, restore
 
-_HEADER = 100  # bytes of a SQLite file; its application is in it
-_APPLICATION = slice(68, 72)
+_HEADER, _APPLICATION = 100, slice(68, 72)  # bytes of a SQLite file, and those of them that tell its application
 
 
 def is_decider(path: str) -> bool:

@@ -1,7 +1,15 @@
-"""Replay of a decider's log, from a snapshot or the beginning, and whether it gives the same state."""
+"""Replay of a decider's log, and what else is read from its state and events: status, open tickets, records, export."""
 
+import io
+import math
+import platform
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
-from itertools import chain
+from datetime import UTC, datetime
+from heapq import nsmallest
+from importlib.metadata import version
+from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +17,18 @@ import numpy as np
 from onebit.decider.log import EventLog, Snapshot
 from onebit.decider.settings import Settings
 from onebit.decider.state import State
-from onebit.decider.tickets import Kind, LogError
+from onebit.decider.tickets import Event, Kind, LogError, Status, Ticket
+from onebit.encoding import record_from_json, record_to_json
+from onebit.encoding.fields import named_parts
+from onebit.extras import require_extra
+from onebit.files import replace_file
+from onebit.inputs import brief, check_choice
+from onebit.kernels import kernel_name
+from onebit.learners.bandit_svm import BanditSVM
+from onebit.learners.base import Learner
 from onebit.learners.saving import learned_arrays, to_bytes
 from onebit.machine_memory import MemoryBudgetError
+from onebit.typed_json import write
 
 
 def replay(
@@ -82,3 +99,119 @@ def _plain_parts(state: State) -> tuple[Any, ...]:
     asking = None if state.asking is None else state.asking.state()
     about = state.settings, state.classes, state.counts, list(state.open)
     return *about, state.encoder.state(), asking, state.learner._started
+
+
+# What is looked up.
+
+
+def surroundings() -> dict[str, Any]:
+    """Return versions and platform, which may influence guesses."""
+    versions = {name: version(name) for name in ("onebit", "numpy", "numba")}
+    return versions | {"python": platform.python_version(), "machine": platform.machine()}
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def status_of(state: State, log: EventLog, began: float) -> Status:
+    """Return the status of a decider."""
+    oldest = next(iter(state.open.values()), None)
+    return Status(
+        path=str(log.path),
+        learner=repr(state.learner),
+        classes=list(state.classes),
+        guesses=state.n_guesses,
+        right=state.n_answered - state.n_wrong,
+        wrong=state.n_wrong,
+        asked=state.n_asked,
+        asked_answered=state.n_asked_answered,
+        suggestions_right=state.n_suggestions_right,
+        open=len(state.open),
+        silent=state.n_closed,
+        watched=state.n_shadows,
+        columns=len(state.encoder.columns()),
+        events=log.last_seq,
+        oldest_open=None if oldest is None else _moment(oldest.time),
+        differences=state.differences,
+        since=_moment(began),
+        last=_moment(log.last_time),
+    )
+
+
+def open_tickets(
+    state: State, older_than: str | None, limit: int, asked: bool | None = None, order: str = "newest"
+) -> list[Ticket]:
+    """Return tickets without feedback in an order; only those before one with a certain id, if given."""
+    check_choice("order", order, ("newest", "oldest", "doubt"))
+    end = math.inf
+    if older_than is not None:
+        number = older_than.partition("-")[0] if isinstance(older_than, str) else ""  # of its guess event
+        if not (number.isascii() and number.isdigit() and len(number) < 20):
+            raise ValueError(f"ticket {older_than!r:.80} is no ticket's id")
+        end = int(number)
+    wanted = (True, False) if asked is None else (asked,)
+    opened = reversed(state.open.items()) if order == "newest" else state.open.items()
+    found = ((name, each) for name, each in opened if each.seq < end and each.ask in wanted)
+    if order == "doubt":  # without a confidence, labels are needed most
+        first = nsmallest(limit, found, key=lambda item: item[1].body["confidence"] or 0.0)
+    else:
+        first = list(islice(found, limit))
+    return [state.ticket_of(name, each.time, each.body, each.ask) for name, each in first]
+
+
+def kernel_weights(learner: Learner) -> list[tuple[str, float]]:
+    """Return kernel names and their weights, which sum to 1, largest first; empty for other learners."""
+    if not isinstance(learner, BanditSVM) or not learner._started:
+        return []
+    if (trust := getattr(learner._state, "trust", None)) is None:  # a single linear space has no weights
+        return []
+    shares = (trust / trust.sum()).tolist()
+    named = [(kernel_name(kernel), share) for kernel, share in zip(learner.bank_, shares, strict=True)]
+    return sorted(named, key=lambda each: -each[1])
+
+
+def write_guesses(path: Path, events: Iterable[Event], classes: list[Any]) -> int:
+    """Write every guess to a CSV or Parquet file, one row each, with its latest feedback; return how many."""
+    require_extra("writing tables needs", "files")
+    if path.suffix not in (".csv", ".parquet"):
+        raise ValueError(f"path must end in .csv or .parquet; got {str(path)!r}")
+    import polars
+
+    time = polars.Datetime("us", "UTC")
+    types: dict[str, Any] = {"ticket": str, "time": time, "label": str, "propensity": float, "correct": bool}
+    types |= {"answered": time, "record": str}
+    lines: dict[str | None, list[Any]] = {}
+    for event in events:
+        body, at = event.body, _moment(event.time)
+        if event.kind == Kind.GUESSED:
+            label = str(classes[body["label"]])
+            lines[event.ticket] = [event.ticket, at, label, body["propensity"], None, None, write(body["record"])]
+        elif event.kind in (Kind.FEEDBACK, Kind.CORRECTED) and event.ticket in lines:
+            lines[event.ticket][4:6] = body["correct"], at
+    frame, content = polars.DataFrame(list(lines.values()), schema=types, orient="row"), io.BytesIO()
+    write_frame = frame.write_csv if path.suffix == ".csv" else frame.write_parquet
+    write_frame(content)
+    replace_file(path, content.getvalue())
+    return len(lines)
+
+
+def check_where(where: Any) -> dict[str, Any]:
+    """Return the wanted values of records by column name, as they are stored in the log; none for None."""
+    if where is None:
+        return {}
+    if not isinstance(where, Mapping):
+        raise ValueError(f'where must be a mapping such as {{"customer.id": 17}}; got {brief(where)}')
+    stored = record_to_json(where)
+    if any(name.endswith("$unreadable") for name in named_parts(stored)):
+        raise ValueError(f"where must have values that records have; got {brief(where)}")
+    parts = named_parts(record_from_json(stored))
+    return {name: value for name, value in parts.items() if not isinstance(value, Mapping)}
+
+
+def events_where(events: Iterable[Event], wanted: dict[str, Any]) -> Iterator[Event]:
+    """Yield the guesses and shadow decisions whose records have the wanted values."""
+    for event in events:
+        found = named_parts(record_from_json(event.body.get("record")))
+        if all(name in found and found[name] == value for name, value in wanted.items()):
+            yield event

@@ -17,7 +17,7 @@ from msgspec import Struct, defstruct
 from onebit.inputs import brief
 from onebit.typed_json import parse
 
-_ITEM = re.compile(r"`\$\[(\d+)\]")  # in an error of msgspec: the item of a list
+_PLACE = re.compile(r"`\$\.(\w+)(?:\[(\d+)\])?")  # in an error of msgspec: the field, and the item of a list
 _Struct = TypeVar("_Struct", bound=Struct)
 
 
@@ -67,10 +67,10 @@ def checked(kind: type[_Struct], value: Any, strict: bool = True) -> _Struct:
     try:
         return msgspec.convert(value, kind, strict=strict)
     except msgspec.ValidationError as error:
-        raise ValueError(_explained(kind, value, strict) or str(error)) from None
+        raise ValueError(_explained(kind, value, str(error))) from None
 
 
-def _explained(kind: type[Struct], value: Any, strict: bool) -> str:
+def _explained(kind: type[Struct], value: Any, error: str) -> str:
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
     needed = [name for name, field in fields.items() if field.required]
     if not isinstance(value, dict):
@@ -79,12 +79,9 @@ def _explained(kind: type[Struct], value: Any, strict: bool) -> str:
         return f"{missing[0]} is missing; needed: {', '.join(needed)}"
     if unknown := [name for name in value if name not in fields]:
         return f"there is no field {unknown[0]!r:.80}; there are {', '.join(fields)}"
-    for name, each in value.items():
-        try:
-            msgspec.convert(each, fields[name].type, strict=strict)
-        except msgspec.ValidationError as error:
-            described = [meta.description for meta in getattr(fields[name].type, "__metadata__", ())]
-            reason = f"must be {described[-1]}" if described and described[-1] else f"is wrong: {error}"
-            at = _ITEM.search(str(error)) if isinstance(each, list) else None
-            return f"{name} {reason}; got {brief(each if at is None else each[int(at[1])])}"
-    return ""
+    if (place := _PLACE.search(error)) is None:
+        return error
+    name, item = place.groups()
+    described = [meta.description for meta in getattr(fields[name].type, "__metadata__", ())]
+    reason = f"must be {described[-1]}" if described and described[-1] else f"is wrong: {error}"
+    return f"{name} {reason}; got {brief(value[name] if item is None else value[name][int(item)])}"

@@ -33,6 +33,10 @@ _SCHEMA = [
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {FORMAT_VERSION}",
 ]
+_END = """
+SELECT (SELECT max(seq) FROM events), (SELECT value FROM about WHERE name = 'compacted'),
+    (SELECT checksum FROM events WHERE seq = ?)
+"""
 _AT_ONCE = 64  # maximum events of one INSERT. Each statement releases and reacquires the GIL
 _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES "
 _ONE = "(?, ?, ?, ?, ?, ?, ?, ?)"
@@ -129,13 +133,10 @@ class SQLiteLog(EventLog):
         mode = "ro" if self._journal.exists() else "rw"
         try:
             with closing(sqlite3.connect(f"{self._file.as_uri()}?mode={mode}", uri=True)) as connection:
-                find = connection.execute
-                if not find("SELECT 1 FROM sqlite_master WHERE name = 'events'").fetchone():
+                if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'events'").fetchone():
                     return 0, None
-                (last,) = find("SELECT coalesce(max(seq), 0) FROM events").fetchone()
-                compacted = find("SELECT value FROM about WHERE name = 'compacted'").fetchone()
-                found = find("SELECT checksum FROM events WHERE seq = ?", (seq,)).fetchone()
-                return max(int(last), int(compacted[0]) if compacted else 0), found[0] if found else None
+                last, compacted, event = connection.execute(_END, (seq,)).fetchone()
+                return max(int(last or 0), int(compacted or 0)), event
         except (sqlite3.Error, ValueError, TypeError) as error:
             raise self._unusable(error) from error
 

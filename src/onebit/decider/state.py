@@ -6,28 +6,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from onebit.asking import Asking, Decision
-from onebit.decider.log import EventLog, Snapshot, row_of_bytes, row_to_bytes
+from onebit.decider import tickets
+from onebit.decider.log import Batch, EventLog, Snapshot, row_of_bytes, row_to_bytes
 from onebit.decider.settings import LATEST_TIME, Settings, check_time
-from onebit.decider.tickets import (
-    Event,
-    Feedback,
-    Kind,
-    LogWriteError,
-    Moment,
-    ReplayWarning,
-    Shadow,
-    Ticket,
-    TicketConflictError,
-    index_of,
-    indices_of,
-)
+from onebit.decider.tickets import Event, Feedback, Kind, LogWriteError, Moment, Shadow, Ticket, TicketConflictError
 from onebit.encoding import Encoded, Encoder, record_to_json
-from onebit.engine.randomness import decider_number, uniform_label
+from onebit.engine.randomness import DECIDER, random_numbers, uniform_label
 from onebit.game import TICKET_BYTES
 from onebit.inputs import brief
 from onebit.learners.saving import from_bytes, to_bytes
@@ -48,6 +37,7 @@ _PLAIN = ["counts", "n_guesses", "n_answered", "n_wrong", "n_closed", "n_shadows
 _PLAIN += ["n_suggestions_right", "stride", "seq", "is_altered", "differences", "first_difference"]
 _KEPT = ("label", "propensity", "confidence", "ranking")  # of the event of an open ticket
 
+_Result = TypeVar("_Result")
 _Corrected = dict[str, Feedback]  # by ticket, what replaces the recorded feedback
 _Decided = tuple[Encoded, str]  # an encoded record, and the learner's ticket of the guess for it
 
@@ -104,7 +94,7 @@ class State:
         label, propensity = guess.index, guess.propensity
         if probabilities is not None:
             indices = range(len(self.classes)) if allowed is None else allowed
-            number = decider_number(self.settings.seed, guess.round)
+            number = float(random_numbers(self.settings.seed, DECIDER, guess.round).random())
             if number < floor:
                 label = int(indices[uniform_label(number / floor, len(indices))])
             propensity = (1.0 - floor) * float(probabilities[label]) + floor / len(indices)
@@ -323,6 +313,11 @@ class Recorder:
         """Whether the state may not be what the log says."""
         return self._is_stale or self.log.is_behind
 
+    def run(self, operation: Callable[..., _Result], *args: Any) -> tuple[_Result, Batch]:
+        """Return the result of an operation that records events, and the batch to wait for."""
+        self.make_ready()
+        return operation(*args), self.log.latest
+
     def make_ready(self) -> None:
         """Rebuild the state from the log if it is stale, and close tickets past their deadline."""
         if self.is_stale:
@@ -351,7 +346,7 @@ class Recorder:
         if state.differences:
             rounds = f"{state.differences} rounds (first in event {state.first_difference})"
             message = f"this onebit, or what it computes with, would have guessed otherwise in {rounds}"
-            warnings.warn(f"{message}. The guesses and answers of the log stand", ReplayWarning, stacklevel=4)
+            warnings.warn(f"{message}. The guesses and answers of the log stand", tickets.ReplayWarning, stacklevel=4)
         return state
 
     def snapshot(self) -> None:
@@ -411,7 +406,7 @@ class Recorder:
         """Guess a label for a record; a refused record changes nothing."""
         if key is not None and (before := self._earlier(key, Ticket)) is not None:
             return before  # type: ignore[no-any-return]
-        allowed = None if among is None else indices_of(self.state.indices, among)
+        allowed = None if among is None else tickets.indices_of(self.state.indices, among)
         self._is_stale = True
         try:
             body, decided = self.state.decide(record, allowed)
@@ -463,7 +458,7 @@ class Recorder:
         """Learn from a decision of the application; a refusal by the learner changes nothing."""
         if key is not None and (before := self._earlier(key, Shadow)) is not None:
             return before  # type: ignore[no-any-return]
-        index = index_of(self.state.indices, label)
+        index = tickets.index_of(self.state.indices, label)
         encoded = self.state.encoder.look(record)
         would = int(np.argmax(self.state.learner.probabilities(_as_rows(encoded.row))[0]))
         body = {"record": record_to_json(record), "label": index, "would": would, "additions": encoded.additions}

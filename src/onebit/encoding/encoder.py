@@ -7,49 +7,23 @@ table, which gets exactly the slots that it needs.
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.encoding.fields import (
-    NUMBERS,
-    Text,
-    date_numbers,
-    guess_kind,
-    hashed_slot,
-    hashed_text,
-    read_fields,
-    too_large,
-)
-from onebit.encoding.state import (
-    COUNT,
-    CROWDED,
-    DATE,
-    ENDINGS,
-    LONGEST_NAME,
-    MEAN,
-    MISSING,
-    MOST_PATTERNS,
-    NUMBER,
-    OTHER,
-    SHARED,
-    SQUARES,
-    WIDEST,
-    Column,
-    ColumnInfo,
-    EncoderState,
-    TableColumn,
-    check_kinds,
-    dense_row,
-    first_size,
-    fit_table,
-)
+from onebit.encoding.fields import NUMBERS, Text, guess_kind, read_fields
+from onebit.encoding.state import DATE_SLOTS, NUMBER, WIDEST, ColumnInfo, EncoderState, RowWriter, dense_row
 from onebit.engine.jit import jit_no_refcount
-from onebit.engine.lengths import MOST
-from onebit.inputs import Floats, Integers, Rows, SparseRows, check_integer, check_switch
+from onebit.engine.scaling import MOST
+from onebit.inputs import Floats, Integers, Rows, SparseRows, check_choice, check_integer, check_switch
+from onebit.machine_memory import check_memory
 
 _VERSION = 1
 _WIDEST_DENSE = 1_024
+_KINDS = ("number", "category", "text", "tags", "date", "days", "ignore")  # of columns, that the user can choose
+# Slots reserved at the first record: per category column, per empty column, spare, shared.
+_WORDS, _UNKNOWN, _SPARE, _TO_SHARE = 8, 4, 8, 8
 
 
 class Encoded(NamedTuple):
@@ -57,6 +31,22 @@ class Encoded(NamedTuple):
 
     row: Rows
     additions: dict[str, Any]
+
+
+class TableColumn(NamedTuple):
+    """A column of a table, all of one of an encoder's kinds: "number", "days" or "category".
+
+    Values are numbers, NaN where missing; or positions in `words`, one past the last where missing.
+    """
+
+    name: str
+    kind: str
+    values: Any
+    words: tuple[str, ...] | None = None
+
+    def is_missing(self) -> Any:
+        """Return where values are missing."""
+        return np.isnan(self.values) if self.words is None else self.values == len(self.words)
 
 
 class Encoder:
@@ -108,7 +98,7 @@ class Encoder:
         text_width: int = 2_048,
         scale: bool = False,
     ) -> None:
-        self._kinds = check_kinds(kinds)
+        self._kinds = _check_kinds(kinds)
         self._sizes: dict[str, Any] = {
             "width": None if width is None else check_integer("width", width, low=4, high=WIDEST),
             "max_categories": check_integer("max_categories", max_categories, low=0, high=WIDEST),
@@ -117,14 +107,14 @@ class Encoder:
         self._scale = check_switch("scale", scale)
         self._numeric: tuple[tuple[str, ...] | None, Integers] | None = None
         """Columns, None for those of a list, and slots of a record that had a number in every column and no more."""
-        self._pending: tuple[Encoded, EncoderState, Integers, Floats] | None = None
-        """The latest result of `look`, and what `take` needs: the new state, the slots of numbers, and these."""
+        self._pending: tuple[Encoded, EncoderState, Floats] | None = None
+        """The latest result of `look`, and what `take` needs: the new state, and the record's numbers."""
         self._set_state(EncoderState(0, 0, max_categories))
 
     def _set_state(self, state: EncoderState) -> None:
         self._state = state
         # The row of an empty record: all numbers at their means.
-        self._at_rest = np.zeros(state.width) if self._scale else state.statistics[MEAN]
+        self._at_rest = np.zeros(state.width) if self._scale else state.means
 
     def __repr__(self) -> str:
         state = self._state
@@ -157,10 +147,10 @@ class Encoder:
             return self._finish(row, additions, state)
         values, n_listed = read_fields(record, self._kinds)
         if not state.width:
-            size = first_size(values, n_listed, **self._sizes, has_text="text" in self._kinds.values())
+            size = self._first_size(values, n_listed)
             additions["size"] = list(size)
             state = EncoderState(*size, state.max_categories)
-        writer = _RowWriter(state, self._at_rest.copy() if self.width else np.zeros(state.width))
+        writer = RowWriter(state, self._at_rest.copy() if self.width else np.zeros(state.width))
         additions["met"] = met = writer.write_all(values)
         if writer.new:
             additions["new"] = writer.new
@@ -168,7 +158,7 @@ class Encoder:
             additions["others"] = writer.n_others
         if writer.state is self._state and not self._kinds and met == NUMBER * len(values):
             is_listed = type(record) in (list, np.ndarray)
-            slots = [state.by_name[name].kinds["number"] for name in values]
+            slots = [state.by_name[name].kinds["number"].start for name in values]
             self._numeric = None if is_listed else tuple(values), np.array(slots, np.int64)
         return self._finish(writer.row, additions, writer.state)
 
@@ -196,15 +186,37 @@ class Encoder:
         row[slots] = numbers
         return row
 
+    def _first_size(self, values: dict[str, Any], n_listed: int) -> tuple[int, int]:
+        """Return the numbers of individual and of shared slots for a first record."""
+        width, has_text = self._sizes["width"], "text" in self._kinds.values()
+        if not values and width is None:
+            raise ValueError("the first record decides how wide rows are, and has no value: give one, or give width")
+        needed = 0
+        for name, value in values.items():
+            read = guess_kind(name, value, False) if type(value) is str else value
+            if isinstance(read, tuple):
+                needed += max(len(read), min(_WORDS, self._sizes["max_categories"]))
+            elif type(read) is Text:
+                has_text = True
+            elif read is None or read != read:
+                needed += _UNKNOWN
+            else:
+                needed += DATE_SLOTS if isinstance(read, date) else 1
+        to_share = self._sizes["text_width"] if has_text else _TO_SHARE
+        if width is not None:
+            to_share = max(1, min(to_share, width // (2 if has_text else 4)))
+            return width - to_share, to_share
+        return needed + (needed - n_listed) // 4 + (len(values) - n_listed) // 2 + _SPARE, to_share
+
     def _finish(self, row: Floats, additions: dict[str, Any], state: EncoderState) -> Encoded:
         """Scale the numbers of a row if necessary, and make wide rows sparse."""
         slots = state.number_slots(additions["met"])
         numbers = row[slots]
         if self._scale:
             additions["numbers"] = numbers.tolist()
-            _standardize(state.statistics, slots, row)
+            state.standardize(slots, row)
         encoded = Encoded(row if len(row) <= _WIDEST_DENSE else _as_sparse(row), additions)
-        self._pending = encoded, state, slots, numbers
+        self._pending = encoded, state, numbers
         return encoded
 
     def take(self, encoded: Encoded) -> None:
@@ -218,28 +230,50 @@ class Encoder:
         """
         row, additions = encoded
         if self._pending is not None and self._pending[0] is encoded and additions["at"] == self._state.n_records:
-            _, state, slots, numbers = self._pending
+            _, state, numbers = self._pending
         else:
-            state, slots, numbers = self._state.checked(row, additions, self._scale)
+            state, numbers = self._state.checked(row, additions, self._scale)
         # Nothing can fail from here on.
         if state is not self._state:
             self._set_state(state)
         self._pending = None
-        state.n_others += additions.get("others", 0)
-        _count_numbers(state.statistics, slots, numbers)
-        state.n_records += 1
-        state.tally[additions["met"]] += 1
-        if len(state.tally) > MOST_PATTERNS:
-            state.counts()
+        state.count(additions, numbers)
 
     @classmethod
+    @np.errstate(over="ignore")
     def of_table(cls, columns: Sequence[TableColumn]) -> tuple["Encoder", Floats]:
         """Return an encoder with exactly the slots that a table needs, and the rows of the table.
 
-        It encodes later records in the same slots; words that the table does not have get none.
+        A column has a slot for its numbers or one for each of its words, then one that marks missing values if it has
+        any. Missing numbers are the mean of all others. The encoder encodes later records in the same slots; words that
+        the table does not have get none.
         """
-        state, X = fit_table(columns)
-        encoder = cls({column.name: column.kind for column in columns}, max_categories=state.max_categories)
+        n_rows, most = len(columns[0].values), max(len(column.words or ()) for column in columns)
+        missing = [column.is_missing() for column in columns]
+        n_missing = [int(np.count_nonzero(each)) for each in missing]
+        width = sum(1 if column.words is None else len(column.words) for column in columns) + sum(map(bool, n_missing))
+        check_memory(8 * n_rows * width)
+        X, state = np.zeros((n_rows, width)), EncoderState(width, 0, most)
+        state.n_records, state.counted = n_rows, np.array([[n_rows - n, n, 0] for n in n_missing])
+        for j, column in enumerate(columns):
+            state.add(["column", column.name])
+            first = state.n_assigned
+            if column.words is None:
+                given = column.values[~missing[j]]
+                mean = float(given.mean())
+                if not math.isfinite(mean):  # the mean of huge numbers may overflow; the median cannot
+                    mean = float(np.median(given / 2.0)) * 2.0
+                X[:, first] = np.where(missing[j], mean, column.values)
+                state.add(["number", j])
+                state.count_column(given, mean)
+            else:
+                for word in column.words:
+                    state.add(["word", j, word])
+                X[np.arange(n_rows), first + column.values] = 1.0
+            if n_missing[j]:
+                state.add(["missing", j])
+                X[:, state.n_assigned - 1] = missing[j]
+        encoder = cls({column.name: column.kind for column in columns}, max_categories=most)
         encoder._set_state(state)
         return encoder, X
 
@@ -283,134 +317,22 @@ class Encoder:
         return encoder
 
 
-class _RowWriter:
-    """Writes the values of one record into a row; what is new gets slots in a copy of the state."""
-
-    def __init__(self, state: EncoderState, row: Floats) -> None:
-        self.state, self.row = state, row
-        self.new: list[Any] = []  # entries that were added
-        self.n_others = 0  # values in columns without slots of their own
-
-    def write_all(self, values: dict[str, Any]) -> str:
-        """Write a record's values; return what each column held, as one letter a column."""
-        met = [MISSING] * len(self.state.columns)
-        for name, value in values.items():
-            column = self.state.by_name.get(name)
-            if column is None:
-                column = self._new_column(name)
-                met += MISSING * (len(self.state.columns) - len(met))
-            letter = self._write(column, value)
-            if column.position >= 0:
-                met[column.position] = letter
-            elif letter == MISSING:
-                self._write_missing(column)
-            else:
-                self.n_others += 1
-        if MISSING in met:
-            for i, letter in enumerate(met):
-                if letter == MISSING:
-                    self._write_missing(self.state.columns[i])
-        return "".join(met)
-
-    def _write_missing(self, column: Column) -> None:
-        slot = self._slot(column, "missing")
-        if slot == SHARED:
-            self._share(f"{column.name} is missing", 1.0)
-        else:
-            self.row[slot] = 1.0
-
-    def _write(self, column: Column, value: Any) -> str:
-        """Write a value; return its letter."""
-        kind = type(value)
-        if kind is str:
-            slot = column.words.get(value)
-            if slot is not None:
-                self.row[slot] = 1.0
-                return OTHER
-            value = guess_kind(column.name, value, "text" in column.kinds)
-            kind = type(value)
-        if kind is float or kind is int or kind is bool:
-            if not -MOST <= value <= MOST:
-                if value != value:
-                    return MISSING
-                raise too_large(column.name, value)
-            slot = self._slot(column, "number")
-            if slot == SHARED:
-                return self._share_numbers(column, "number", (value,))
-            self.row[slot] = value
-            return NUMBER
-        if value is None:
-            return MISSING
-        if kind is tuple:
-            return self._write_words(column, value)
-        if kind is Text:
-            if column.position >= 0:
-                self._slot(column, "text")
-            slots, shares = hashed_text(column.name, value, self.state.to_share)
-            self.row[self.state.own + slots] += shares
-            return OTHER
-        numbers, first = date_numbers(value), self._slot(column, "date")
-        if first == SHARED:
-            return self._share_numbers(column, "date", numbers)
-        self.row[first : first + len(numbers)] = numbers
-        return DATE
-
-    def _share_numbers(self, column: Column, kind: str, numbers: tuple[float, ...]) -> str:
-        for ending, number in zip(ENDINGS[kind], numbers, strict=True):
-            # The logarithm: categories have the value 1, which large numbers would dominate.
-            self._share(f"{column.name}{ending}", math.copysign(math.log1p(abs(number)), number))
-        return CROWDED
-
-    def _write_words(self, column: Column, words: tuple[str, ...]) -> str:
-        met = OTHER
-        if len(words) != 1:
-            self._slot(column, "tags")
-        for word in words:
-            slot = column.words.get(word)
-            if slot is None and self.state.may_have_slot(column, word):
-                column = self._add("word", column.position, word)
-                slot = column.words[word]
-            if slot is None:
-                self._share(f"{column.name}={word}", 1.0)
-                met = CROWDED
-            else:
-                self.row[slot] = 1.0
-        return met
-
-    def _slot(self, column: Column, kind: str) -> int:
-        """Return the first slot of a kind of value in a column, assigned now if it has none."""
-        slot = column.kinds.get(kind)
-        return self._add(kind, column.position).kinds[kind] if slot is None else slot
-
-    def _new_column(self, name: str) -> Column:
-        """Add a column; if no slots are left, return one whose values all go to shared slots."""
-        if len(name) > LONGEST_NAME:
-            raise ValueError(
-                f"names of columns are texts of at most {LONGEST_NAME} letters; got {name!r:.80}. Rename it"
-            )
-        if self.state.has_room_for_column():
-            return self._add("column", name)
-        return Column(SHARED, name, dict.fromkeys(("number", "date", "missing", "tags"), SHARED), {})
-
-    def _add(self, *entry: Any) -> Column:
-        """Add a column, a kind of value or a word, and return the column."""
-        if not self.new:
-            self.state = self.state.grown_by([])
-        self.new.append([*entry])
-        return self.state.add([*entry])
-
-    def _share(self, token: str, value: float) -> None:
-        if self.state.to_share:
-            slot, sign = hashed_slot(token, self.state.to_share)
-            self.row[self.state.own + slot] += sign * value
-
-
 def _as_sparse(row: Floats) -> SparseRows:
     columns = np.flatnonzero(row)
     return SparseRows(row[columns], columns, np.array([0, len(columns)]), len(row))
 
 
-# Statistics of slots.
+def _check_kinds(kinds: Any) -> dict[str, str]:
+    """Return the kinds of columns that the user gave, or raise a ValueError."""
+    if kinds is None:
+        return {}
+    if not isinstance(kinds, Mapping) or len(kinds) > WIDEST:
+        raise ValueError(f"kinds must be a mapping of columns to kinds, as {{'zip': 'category'}}; got {kinds!r:.80}")
+    for name, kind in kinds.items():
+        if type(name) is not str:
+            raise ValueError(f"names of columns are texts; got {name!r:.80} in kinds")
+        check_choice(f"kinds[{name!r}]", kind, _KINDS)
+    return dict(kinds)
 
 
 @jit_no_refcount
@@ -420,29 +342,3 @@ def all_within(values: Floats, most: float) -> bool:
     for i in range(values.shape[0]):
         is_within &= abs(values[i]) <= most
     return is_within
-
-
-@jit_no_refcount
-def _count_numbers(statistics: Floats, slots: Integers, numbers: Floats) -> None:
-    """Add numbers to the statistics of their slots (Welford's method)."""
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        statistics[COUNT, slot] += 1.0
-        off = numbers[i] - statistics[MEAN, slot]
-        statistics[MEAN, slot] += off / statistics[COUNT, slot]
-        statistics[SQUARES, slot] += off * (numbers[i] - statistics[MEAN, slot])
-
-
-@jit_no_refcount
-def _standardize(statistics: Floats, slots: Integers, row: Floats) -> None:
-    """Standardise the numbers in some slots of a row by mean and variance so far; constant slots become 0.
-
-    Clipped to ±√n, the maximum for any of the n numbers so far, so that outliers do not dominate.
-    """
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        n, mean, scaled = statistics[COUNT, slot], statistics[MEAN, slot], 0.0
-        deviation = np.sqrt(statistics[SQUARES, slot] / max(n, 1.0))
-        if deviation > 1e-12 * abs(mean):  # rounding leaves a constant column a tiny variance
-            scaled = min(max((row[slot] - mean) / deviation, -np.sqrt(n)), np.sqrt(n))
-        row[slot] = scaled

@@ -18,12 +18,11 @@ import narwhals as nw
 import numpy as np
 from sklearn.utils import murmurhash3_32
 
-from onebit.engine.lengths import MOST
+from onebit.engine.scaling import MOST
 from onebit.inputs import Floats, Integers, brief, is_frame, is_missing
 
 MOST_VALUES = 10_000  # maximum number of values in a record
 MOST_LETTERS = 1_000_000  # maximum number of characters in a value
-KINDS = ("number", "category", "text", "tags", "date", "days", "ignore")  # kinds of columns that the user can choose
 NUMBERS = frozenset((float, int))  # types of numbers that need no conversion
 _PLAIN = frozenset((float, int, bool, str, type(None)))
 _DEEPEST, _DEEPEST_JSON = 10, 20  # nested mappings
@@ -75,12 +74,10 @@ class _Reader:
         self._check_room(len(mapping))
         for key, value in mapping.items():
             name = prefix + (key if type(key) is str else _name_of(key))
-            if type(value) not in _PLAIN:
-                self._read_other(name, value, depth)
-            elif name in self.found:
-                raise _clash(name)
+            if type(value) in _PLAIN:
+                self._add(name, value)
             else:
-                self.found[name] = value
+                self._read_other(name, value, depth)
 
     def read_list(self, prefix: str, items: list[Any]) -> None:
         self._check_room(len(items))
@@ -306,14 +303,14 @@ def hashed_slot(token: str, n_slots: int) -> tuple[int, int]:
 def hashed_text(column: str, text: str, n_slots: int) -> tuple[Integers, Floats]:
     """Return the slots of a column's text and their values, a vector of norm 1."""
     counts: dict[int, int] = {}
-    for token in text_tokens(column, text) if n_slots else ():
+    for token in _text_tokens(column, text) if n_slots else ():
         slot, sign = hashed_slot(token, n_slots)
         counts[slot] = counts.get(slot, 0) + sign
     slots, values = np.array([*counts], np.int64), np.array([*counts.values()], np.float64)
     return slots, values / (np.sqrt(values @ values) or 1.0)  # a sum of integers: exact in any order
 
 
-def text_tokens(column: str, text: str) -> list[str]:
+def _text_tokens(column: str, text: str) -> list[str]:
     """Return the tokens of a column's text: its words, and their character 3- and 4-grams."""
     return [f"{column}:{token}" for analyze in _analyzers() for token in analyze(text[:_MOST_READ])]
 

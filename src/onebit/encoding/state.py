@@ -7,25 +7,22 @@ rebuilt by adding them again: ``["column", name]`` is a new column, ``["word", i
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from copy import copy
-from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.encoding.fields import KINDS, MOST_VALUES, Text, guess_kind, shown
-from onebit.engine.lengths import MOST
-from onebit.inputs import Floats, Integers, SparseRows, check_choice, check_integer
-from onebit.machine_memory import check_memory
+from onebit.encoding import fields
+from onebit.engine.jit import jit_no_refcount
+from onebit.engine.scaling import MOST
+from onebit.inputs import Floats, Integers, SparseRows, check_integer
 
-SHARED = -1  # stands for the slot of a value that has none of its own
 WIDEST = 1 << 20  # maximum number of slots
-NUMBER, DATE, OTHER, CROWDED, MISSING = _LETTERS = "ndos-"
+NUMBER, _DATE, _OTHER, _CROWDED, _MISSING = _LETTERS = "ndos-"
 """What a column held in a record: a number, a date, another value, a value in shared slots, nothing."""
-COUNT, MEAN, SQUARES = range(3)
+_COUNT, _MEAN, _SQUARES = range(3)
 """Statistics of a slot: how many numbers it has had, their mean, and the sum of squared deviations from it."""
-ENDINGS: dict[str, tuple[str, ...]] = {
+_ENDINGS: dict[str, tuple[str, ...]] = {
     "number": ("",),
     "date": (
         ": days",
@@ -36,10 +33,10 @@ ENDINGS: dict[str, tuple[str, ...]] = {
     "tags": (),
 }
 """The slots that each kind of value has in a column: what their names have after the column's."""
-# Slots reserved at the first record: per category column, per empty column, spare, shared.
-_WORDS, _UNKNOWN, _SPARE, _TO_SHARE = 8, 4, 8, 8
-MOST_PATTERNS = 100  # maximum number of distinct patterns of what columns held that are remembered
-LONGEST_NAME = 200  # maximum characters of a column's name in a record, and of a category with its own slot
+DATE_SLOTS = len(_ENDINGS["date"])
+_NONE = range(0)  # stands for the slots of a kind of value that has none of its own
+_MOST_PATTERNS = 100  # maximum number of distinct patterns of what columns held that are remembered
+_LONGEST_NAME = 200  # maximum characters of a column's name in a record, and of a category with its own slot
 _KEPT_FOR_COLUMNS = 8  # the last eighth of the slots is reserved for columns, not categories
 _MOST_SQUARE = 16.0 * MOST * MOST
 _MOST_COUNT = 1 << 52
@@ -62,28 +59,20 @@ class ColumnInfo(NamedTuple):
     shared: int
 
 
-class Column(NamedTuple):
-    """A column of the records."""
-
-    position: int
+class _Column(NamedTuple):
+    position: int  # −1 if all its values go to shared slots
     name: str
-    kinds: dict[str, int]  # its kinds of values, each with its first slot; `SHARED` if too few were left
+    kinds: dict[str, range]  # its kinds of values, each with its slots; `_NONE` if too few were left
     words: dict[str, int]  # its categories, each with its slot
-
-    def slots_of(self, kind: str) -> list[int]:
-        """Return its own slots for a kind of value."""
-        first = self.kinds.get(kind, SHARED)
-        return [] if first == SHARED else list(range(first, first + len(ENDINGS[kind])))
 
     def named_slots(self) -> dict[int, str]:
         """Return its own slots with their names."""
         found = {slot: f"{self.name}={word}" for word, slot in self.words.items()}
-        for kind in self.kinds:
-            found |= {slot: f"{self.name}{end}" for slot, end in zip(self.slots_of(kind), ENDINGS[kind], strict=False)}
+        for kind, slots in self.kinds.items():
+            found |= {slot: f"{self.name}{end}" for slot, end in zip(slots, _ENDINGS[kind], strict=False)}
         return found
 
     def info(self, is_tags: bool, counts: list[int]) -> ColumnInfo:
-        """Return how the column is encoded; counts are of records with a value, without one, and in shared slots."""
         words = "tags" if is_tags or "tags" in self.kinds else "category"
         held = {*self.kinds, words} if self.words else set(self.kinds)
         kind = "+".join(kind for kind in ("number", "date", words, "text") if kind in held)
@@ -99,17 +88,21 @@ class EncoderState:
         self.width = own + to_share
         self.n_records = self.n_others = self.n_assigned = 0
         self.entries: list[Any] = []
-        self.columns: list[Column] = []
-        self.by_name: dict[str, Column] = {}
+        self.columns: list[_Column] = []
+        self.by_name: dict[str, _Column] = {}
         self.statistics = np.zeros((3, self.width))
-        self.tally: Counter[str] = Counter()
-        """Number of records by what the columns held; added to the counts of columns when these are read."""
-        self._counts = np.zeros((0, 3), np.int64)
+        self.counted = np.zeros((0, 3), np.int64)  # what `counts` returns, but for the records in the tally
+        self._tally: Counter[str] = Counter()  # by what the columns held
         self._slots_by_met: dict[str, Integers] = {}
-        """What the columns held in records, with the slots of the numbers: mostly as in a record before."""
+
+    @property
+    def means(self) -> Floats:
+        """The mean of the numbers that each slot has had."""
+        means: Floats = self.statistics[_MEAN]
+        return means
 
     def grown_by(self, entries: list[Any]) -> "EncoderState":
-        """Return a copy with more entries; the statistics are shared."""
+        """Return a copy with more entries; statistics and counts are shared."""
         grown = copy(self)
         grown.entries, grown._slots_by_met = list(self.entries), {}
         grown.columns = [each._replace(kinds=dict(each.kinds), words=dict(each.words)) for each in self.columns]
@@ -118,7 +111,7 @@ class EncoderState:
             grown.add(entry)
         return grown
 
-    def add(self, entry: Any) -> Column:
+    def add(self, entry: Any) -> _Column:
         """Assign slots to an entry and return its column, or raise a ValueError if it has some or cannot have any."""
         if type(entry) is not list or len(entry) != (3 if entry[:1] == ["word"] else 2) or type(entry[0]) is not str:
             raise ValueError(f"{entry!r:.80} is no addition")
@@ -126,56 +119,54 @@ class EncoderState:
         if kind == "column":
             if type(where) is not str or where in self.by_name or not self.has_room_for_column():
                 raise ValueError(f"column {where!r:.80} cannot be added: it is there, or all slots are assigned")
-            column = self.by_name[where] = Column(len(self.columns), where, {}, {})
+            column = self.by_name[where] = _Column(len(self.columns), where, {}, {})
             self.columns.append(column)
         else:
             column = self.columns[check_integer("a column's position", where, low=0, high=len(self.columns) - 1)]
-            if kind in ENDINGS and kind not in column.kinds:
-                column.kinds[kind] = self._assign(len(ENDINGS[kind]))
+            if kind in _ENDINGS and kind not in column.kinds:
+                n_slots = len(_ENDINGS[kind])
+                column.kinds[kind] = self._assign(n_slots) if self.own - self.n_assigned >= n_slots else _NONE
             elif kind == "word" and type(entry[2]) is str and self._has_room_for_word(column, entry[2]):
-                column.words[entry[2]] = self._assign(1)
+                column.words[entry[2]] = self._assign(1).start
             else:
-                raise ValueError(f"{entry!r:.80} cannot be added to column {shown(column.name)}")
+                raise ValueError(f"{entry!r:.80} cannot be added to column {fields.shown(column.name)}")
         self.entries.append(entry)
         return column
 
-    def _assign(self, n_slots: int) -> int:
-        """Assign slots and return the first, or SHARED if there are not enough."""
-        if self.own - self.n_assigned < n_slots:
-            return SHARED
+    def _assign(self, n_slots: int) -> range:
         self.n_assigned += n_slots
-        return self.n_assigned - n_slots
+        return range(self.n_assigned - n_slots, self.n_assigned)
 
-    def _has_room_for_word(self, column: Column, word: str) -> bool:
+    def _has_room_for_word(self, column: _Column, word: str) -> bool:
         return word not in column.words and len(column.words) < self.max_categories and self.n_assigned < self.own
 
     def has_room_for_column(self) -> bool:
         """Return whether a column can be added."""
         return self.n_assigned < self.own and len(self.columns) < self.own
 
-    def may_have_slot(self, column: Column, word: str) -> bool:
+    def may_have_slot(self, column: _Column, word: str) -> bool:
         """Return whether a new word of a record gets a slot: it is not long, and leaves some for later columns."""
         is_room = self.own - self.n_assigned > self.own // _KEPT_FOR_COLUMNS and column.position >= 0
-        return is_room and len(word) <= LONGEST_NAME and len(column.words) < self.max_categories
+        return is_room and len(word) <= _LONGEST_NAME and len(column.words) < self.max_categories
 
     def number_slots(self, met: str) -> Integers:
         """Return the slots of the numbers and dates that a record has, column by column."""
-        if met in self._slots_by_met:
-            return self._slots_by_met[met]
-        found: list[int] = []
-        for column, letter in zip(self.columns, met, strict=True):
-            if letter in (NUMBER, DATE):
-                here = column.slots_of("number" if letter == NUMBER else "date")
-                if not here:
-                    raise ValueError(f"column {shown(column.name)} cannot have met a number: it has no slot for one")
-                found += here
-        if len(self._slots_by_met) > MOST_PATTERNS:
-            self._slots_by_met.clear()
-        self._slots_by_met[met] = slots = np.array(found, np.int64)
-        return slots
+        if met not in self._slots_by_met:
+            slots: list[int] = []
+            for column, letter in zip(self.columns, met, strict=True):
+                if letter in (NUMBER, _DATE):
+                    here = column.kinds.get("number" if letter == NUMBER else "date", _NONE)
+                    if not here:
+                        shown = fields.shown(column.name)
+                        raise ValueError(f"column {shown} cannot have met a number: it has no slot for one")
+                    slots += here
+            if len(self._slots_by_met) > _MOST_PATTERNS:
+                self._slots_by_met.clear()
+            self._slots_by_met[met] = np.array(slots, np.int64)
+        return self._slots_by_met[met]
 
-    def checked(self, row: Any, additions: Any, is_scaled: bool) -> tuple["EncoderState", Integers, Floats]:
-        """Return the state with what a record adds, the slots of its numbers, and these; or raise a ValueError."""
+    def checked(self, row: Any, additions: Any, is_scaled: bool) -> tuple["EncoderState", Floats]:
+        """Return the state with what a record adds, and the record's numbers; or raise a ValueError."""
         at = additions.get("at") if type(additions) is dict else additions
         if type(additions) is not dict or at != self.n_records:
             raise ValueError(f"this is record {at!r:.80}, and record {self.n_records} is next; look again")
@@ -187,7 +178,7 @@ class EncoderState:
         state = state.grown_by(new) if new else state
         if type(met) is not str or len(met) != len(state.columns) or met.strip(_LETTERS):
             raise ValueError(f"additions must have what was met in {len(state.columns)} columns; got {met!r:.80}")
-        check_integer("the number of others", additions.get("others", 0), low=0, high=MOST_VALUES)
+        check_integer("the number of others", additions.get("others", 0), low=0, high=fields.MOST_VALUES)
         slots = state.number_slots(met)
         numbers = dense_row(row, state.width)[slots]
         if is_scaled:
@@ -197,18 +188,41 @@ class EncoderState:
             numbers = np.array(raw, np.float64)
         if not (abs(numbers) <= MOST).all():
             raise ValueError(f"a record must have finite numbers, of at most {MOST:g} in size; got {numbers}")
-        return state, slots, numbers
+        return state, numbers
+
+    def count(self, additions: dict[str, Any], numbers: Floats) -> None:
+        """Count a record that was checked; this cannot fail."""
+        met = additions["met"]
+        _count_numbers(self.statistics, self.number_slots(met), numbers)
+        self.n_others += additions.get("others", 0)
+        self.n_records += 1
+        self._tally[met] += 1
+        if len(self._tally) > _MOST_PATTERNS:
+            self.counts()
 
     def counts(self) -> Integers:
         """Return how many records had a value in each column, had none, and had one in shared slots."""
         counts = np.zeros((len(self.columns), 3), np.int64)
-        counts[: len(self._counts)] = self._counts
-        for met, times in self.tally.items():
+        counts[: len(self.counted)] = self.counted
+        for met, times in self._tally.items():
             letters = np.frombuffer(met.encode(), np.uint8)
-            is_missing, is_shared = letters == ord(MISSING), letters == ord(CROWDED)
+            is_missing, is_shared = letters == ord(_MISSING), letters == ord(_CROWDED)
             counts[: len(met)] += times * np.column_stack([~is_missing, is_missing, is_shared])
-        self._counts, self.tally = counts, Counter()
+        self.counted, self._tally = counts, Counter()
         return counts
+
+    def count_column(self, numbers: Floats, mean: float) -> None:
+        """Set the statistics of the last slot, a column's: those of numbers of which this is the mean."""
+        off = numbers - mean
+        squares = min(float(off @ off), len(numbers) * _MOST_SQUARE)
+        self.statistics[:, self.n_assigned - 1] = len(numbers), min(max(mean, -MOST), MOST), squares
+
+    def standardize(self, slots: Integers, row: Floats) -> None:
+        """Standardise the numbers in some slots of a row by mean and variance so far; constant slots become 0.
+
+        Clipped to ±√n, the maximum for any of the n numbers so far, so that outliers do not dominate.
+        """
+        _standardize(self.statistics, slots, row)
 
     def names(self) -> list[str]:
         """Return a unique name for each slot."""
@@ -224,7 +238,8 @@ class EncoderState:
         return list(found)
 
     def _slots_of_numbers(self) -> list[int]:
-        return [slot for column in self.columns for kind in ("number", "date") for slot in column.slots_of(kind)]
+        kinds = ("number", "date")
+        return [slot for column in self.columns for kind in kinds for slot in column.kinds.get(kind, _NONE)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the state as plain JSON values."""
@@ -247,11 +262,11 @@ class EncoderState:
             state.add(entry)
         state.n_records = check_integer("the state's records", described["records"], low=0, high=_MOST_COUNT)
         state.n_others = check_integer("the state's others", described["others"], low=0, high=_MOST_COUNT)
-        state._counts = _check_array("counts", described["counts"], (len(state.columns), 3)).astype(np.int64)
+        state.counted = _check_array("counts", described["counts"], (len(state.columns), 3)).astype(np.int64)
         slots = state._slots_of_numbers()
         found = _check_array("statistics", described["statistics"], (3, len(slots)))
-        is_possible = (abs(found[MEAN]) <= 2.0 * MOST) & (found[SQUARES] <= found[COUNT] * _MOST_SQUARE)
-        if not (is_possible & ((found[COUNT] > 0.0) | (found[MEAN] == 0.0))).all():
+        is_possible = (abs(found[_MEAN]) <= 2.0 * MOST) & (found[_SQUARES] <= found[_COUNT] * _MOST_SQUARE)
+        if not (is_possible & ((found[_COUNT] > 0.0) | (found[_MEAN] == 0.0))).all():
             raise ValueError(f"no numbers have the statistics {described['statistics']!r:.80}")
         state.statistics[:, slots] = found
         return state
@@ -273,34 +288,10 @@ def _check_array(name: str, values: Any, shape: tuple[int, int]) -> Floats:
     if found.size != shape[0] * shape[1] or not np.isfinite(found).all():
         raise ValueError(f"the state's {name} must be {shape[0]} × {shape[1]} numbers; got {values!r:.80}")
     found = found.reshape(shape)
-    counts = found[COUNT] if name == "statistics" else found
+    counts = found[_COUNT] if name == "statistics" else found
     if not ((counts >= 0) & (counts <= _MOST_COUNT) & (counts == np.floor(counts))).all():
         raise ValueError(f"the state's {name} must have whole numbers from 0 as counts; got {values!r:.80}")
     return found
-
-
-def first_size(
-    values: dict[str, Any], n_listed: int, *, width: int | None, max_categories: int, text_width: int, has_text: bool
-) -> tuple[int, int]:
-    """Return the numbers of individual and of shared slots for a first record."""
-    if not values and width is None:
-        raise ValueError("the first record decides how wide rows are, and has no value: give one, or give width")
-    needed = 0
-    for name, value in values.items():
-        read = guess_kind(name, value, False) if type(value) is str else value
-        if isinstance(read, tuple):
-            needed += max(len(read), min(_WORDS, max_categories))
-        elif type(read) is Text:
-            has_text = True
-        elif read is None or read != read:
-            needed += _UNKNOWN
-        else:
-            needed += len(ENDINGS["date"]) if isinstance(read, date) else 1
-    to_share = text_width if has_text else _TO_SHARE
-    if width is not None:
-        to_share = max(1, min(to_share, width // (2 if has_text else 4)))
-        return width - to_share, to_share
-    return needed + (needed - n_listed) // 4 + (len(values) - n_listed) // 2 + _SPARE, to_share
 
 
 def dense_row(row: Any, width: int) -> Floats:
@@ -319,70 +310,144 @@ def dense_row(row: Any, width: int) -> Floats:
     return values
 
 
-def check_kinds(kinds: Any) -> dict[str, str]:
-    """Return the kinds of columns that the user gave, or raise a ValueError."""
-    if kinds is None:
-        return {}
-    if not isinstance(kinds, Mapping) or len(kinds) > WIDEST:
-        raise ValueError(f"kinds must be a mapping of columns to kinds, as {{'zip': 'category'}}; got {kinds!r:.80}")
-    for name, kind in kinds.items():
-        if type(name) is not str:
-            raise ValueError(f"names of columns are texts; got {name!r:.80} in kinds")
-        check_choice(f"kinds[{name!r}]", kind, KINDS)
-    return dict(kinds)
+class RowWriter:
+    """Writes the values of one record into a row; what is new gets slots in a copy of the state."""
 
+    def __init__(self, state: EncoderState, row: Floats) -> None:
+        self.state, self.row = state, row
+        self.new: list[Any] = []  # entries that were added
+        self.n_others = 0  # values in columns without slots of their own
 
-# Tables.
+    def write_all(self, values: dict[str, Any]) -> str:
+        """Write a record's values; return what each column held, as one letter a column."""
+        met = [_MISSING] * len(self.state.columns)
+        for name, value in values.items():
+            column = self.state.by_name.get(name)
+            if column is None:
+                column = self._new_column(name)
+                met += _MISSING * (len(self.state.columns) - len(met))
+            letter = self._write(column, value)
+            if column.position >= 0:
+                met[column.position] = letter
+            elif letter == _MISSING:
+                self._write_missing(column)
+            else:
+                self.n_others += 1
+        if _MISSING in met:
+            for i, letter in enumerate(met):
+                if letter == _MISSING:
+                    self._write_missing(self.state.columns[i])
+        return "".join(met)
 
-
-class TableColumn(NamedTuple):
-    """A column of a table, all of one of an encoder's kinds: "number", "days" or "category".
-
-    Values are numbers, NaN where missing; or positions in `words`, one past the last where missing.
-    """
-
-    name: str
-    kind: str
-    values: Any
-    words: tuple[str, ...] | None = None
-
-    def is_missing(self) -> Any:
-        """Return where values are missing."""
-        return np.isnan(self.values) if self.words is None else self.values == len(self.words)
-
-
-@np.errstate(over="ignore")
-def fit_table(columns: Sequence[TableColumn]) -> tuple[EncoderState, Floats]:
-    """Return a state with exactly the slots that a table needs, and the rows of the table.
-
-    A column has a slot for its numbers or one for each of its words, then one that marks missing values if it has any.
-    Missing numbers are the mean of all others.
-    """
-    n_rows, most = len(columns[0].values), max(len(column.words or ()) for column in columns)
-    missing = [column.is_missing() for column in columns]
-    n_missing = [int(np.count_nonzero(each)) for each in missing]
-    width = sum(1 if column.words is None else len(column.words) for column in columns) + sum(map(bool, n_missing))
-    check_memory(8 * n_rows * width)
-    X, state = np.zeros((n_rows, width)), EncoderState(width, 0, most)
-    state.n_records, state._counts = n_rows, np.array([[n_rows - n, n, 0] for n in n_missing])
-    for j, column in enumerate(columns):
-        state.add(["column", column.name])
-        first = state.n_assigned
-        if column.words is None:
-            state.add(["number", j])
-            given = column.values[~missing[j]] if n_missing[j] else column.values
-            mean = float(given.mean())
-            if not math.isfinite(mean):  # the mean of huge numbers may overflow; the median cannot
-                mean = float(np.median(given / 2.0)) * 2.0
-            X[:, first] = np.where(missing[j], mean, column.values) if n_missing[j] else given
-            off = given - mean
-            squares = min(float(off @ off), len(given) * _MOST_SQUARE)
-            state.statistics[:, first] = len(given), min(max(mean, -MOST), MOST), squares
+    def _write_missing(self, column: _Column) -> None:
+        slots = self._slots(column, "missing")
+        if slots:
+            self.row[slots.start] = 1.0
         else:
-            for word in column.words:
-                state.add(["word", j, word])
-            X[np.arange(n_rows), first + column.values] = 1.0
-        if n_missing[j]:
-            state.add(["missing", j])
-            X[:, state.n_assigned - 1] = missing[j]
-    return state, X
+            self._share(f"{column.name} is missing", 1.0)
+
+    def _write(self, column: _Column, value: Any) -> str:
+        """Write a value; return its letter."""
+        if type(value) is str:
+            slot = column.words.get(value)
+            if slot is not None:
+                self.row[slot] = 1.0
+                return _OTHER
+            value = fields.guess_kind(column.name, value, "text" in column.kinds)
+        kind = type(value)
+        if kind is float or kind is int or kind is bool:
+            if -MOST <= value <= MOST:
+                slots = self._slots(column, "number")
+                if not slots:
+                    return self._share_numbers(column, "number", (value,))
+                self.row[slots.start] = value
+                return NUMBER
+            if value != value:
+                return _MISSING
+            raise fields.too_large(column.name, value)
+        if value is None:
+            return _MISSING
+        if kind is tuple:
+            return self._write_words(column, value)
+        if kind is fields.Text:
+            if column.position >= 0:
+                self._slots(column, "text")
+            shared, values = fields.hashed_text(column.name, value, self.state.to_share)
+            self.row[self.state.own + shared] += values
+            return _OTHER
+        numbers, slots = fields.date_numbers(value), self._slots(column, "date")
+        if not slots:
+            return self._share_numbers(column, "date", numbers)
+        self.row[slots.start : slots.stop] = numbers
+        return _DATE
+
+    def _share_numbers(self, column: _Column, kind: str, numbers: tuple[float, ...]) -> str:
+        for ending, number in zip(_ENDINGS[kind], numbers, strict=True):
+            # The logarithm: categories have the value 1, which large numbers would dominate.
+            self._share(f"{column.name}{ending}", math.copysign(math.log1p(abs(number)), number))
+        return _CROWDED
+
+    def _write_words(self, column: _Column, words: tuple[str, ...]) -> str:
+        met = _OTHER
+        if len(words) != 1:
+            self._slots(column, "tags")
+        for word in words:
+            slot = column.words.get(word)
+            if slot is None and self.state.may_have_slot(column, word):
+                column = self._add("word", column.position, word)
+                slot = column.words[word]
+            if slot is None:
+                self._share(f"{column.name}={word}", 1.0)
+                met = _CROWDED
+            else:
+                self.row[slot] = 1.0
+        return met
+
+    def _slots(self, column: _Column, kind: str) -> range:
+        """Return the slots of a kind of value in a column, assigned now if it has none."""
+        slots = column.kinds.get(kind)
+        return self._add(kind, column.position).kinds[kind] if slots is None else slots
+
+    def _new_column(self, name: str) -> _Column:
+        """Add a column; if no slots are left, return one whose values all go to shared slots."""
+        if len(name) > _LONGEST_NAME:
+            raise ValueError(
+                f"names of columns are texts of at most {_LONGEST_NAME} letters; got {name!r:.80}. Rename it"
+            )
+        if self.state.has_room_for_column():
+            return self._add("column", name)
+        return _Column(-1, name, dict.fromkeys(("number", "date", "missing", "tags"), _NONE), {})
+
+    def _add(self, *entry: Any) -> _Column:
+        """Add a column, a kind of value or a word, and return the column."""
+        if not self.new:
+            self.state = self.state.grown_by([])
+        self.new.append([*entry])
+        return self.state.add([*entry])
+
+    def _share(self, token: str, value: float) -> None:
+        if self.state.to_share:
+            slot, sign = fields.hashed_slot(token, self.state.to_share)
+            self.row[self.state.own + slot] += sign * value
+
+
+@jit_no_refcount
+def _count_numbers(statistics: Floats, slots: Integers, numbers: Floats) -> None:
+    """Add numbers to the statistics of their slots (Welford's method)."""
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        statistics[_COUNT, slot] += 1.0
+        off = numbers[i] - statistics[_MEAN, slot]
+        statistics[_MEAN, slot] += off / statistics[_COUNT, slot]
+        statistics[_SQUARES, slot] += off * (numbers[i] - statistics[_MEAN, slot])
+
+
+@jit_no_refcount
+def _standardize(statistics: Floats, slots: Integers, row: Floats) -> None:
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        n, mean, scaled = statistics[_COUNT, slot], statistics[_MEAN, slot], 0.0
+        deviation = np.sqrt(statistics[_SQUARES, slot] / max(n, 1.0))
+        if deviation > 1e-12 * abs(mean):  # rounding leaves a constant column a tiny variance
+            scaled = min(max((row[slot] - mean) / deviation, -np.sqrt(n)), np.sqrt(n))
+        row[slot] = scaled

@@ -25,6 +25,7 @@ from contextlib import suppress
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any
 
 import llvmlite
@@ -33,11 +34,11 @@ import numpy as np
 from numba.core import caching, config
 from numba.core.compiler import CompileResult
 from numba.core.registry import CPUDispatcher
-
-from onebit.files import replace_file
+from numba.extending import _Intrinsic
 
 _USER = os.geteuid() if hasattr(os, "geteuid") else None  # None on Windows, where folders of a user are that user's
 _FOLDER = f"onebit-{_USER or 0}"
+_SUFFIX = ".nbc"
 _DIGEST_BYTES = sha256().digest_size
 _SECONDS_KEPT = 30 * 86_400.0
 _SECONDS_BETWEEN_TOUCHES = 86_400.0
@@ -124,7 +125,7 @@ def _types_in(signature: Any) -> Iterator[str]:
 
 
 def _path(folder: Path, key: str) -> Path:
-    return folder / f"{sha256(key.encode()).hexdigest()[:32]}.nbc"
+    return folder / f"{sha256(key.encode()).hexdigest()[:32]}{_SUFFIX}"
 
 
 def _digest(key: str, content: bytes) -> bytes:
@@ -167,12 +168,19 @@ def _keep(folder: Path, key: str, content: bytes) -> None:
     if not (stat.S_ISDIR(status.st_mode) and _is_trusted(status)):
         raise PermissionError(f"{folder} can be written to by others")
     _remove_unused(folder)
-    replace_file(_path(folder, key), _digest(key, content) + content, mode=0o600)
+    opened, unfinished = mkstemp(suffix=_SUFFIX, dir=folder)  # what a killed process leaves goes by its age
+    try:
+        with open(opened, "wb") as file:
+            file.write(_digest(key, content) + content)
+        os.replace(unfinished, _path(folder, key))
+    except BaseException:
+        os.unlink(unfinished)
+        raise
 
 
 @cache  # once for each folder and process
 def _remove_unused(folder: Path) -> None:
-    for path in folder.glob("*.nbc"):
+    for path in folder.glob(f"*{_SUFFIX}"):
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > _SECONDS_KEPT:
                 path.unlink()
@@ -223,6 +231,8 @@ def _parts(thing: Any, seen: dict[int, int]) -> Iterator[str]:
         yield f"{len(thing)} items"
         for part in (type(thing), *thing) if hasattr(thing, "_fields") else thing:
             yield from _parts(part, seen)
+    elif isinstance(thing, _Intrinsic):
+        yield from _parts_of_code(thing._defn.__code__)
     elif isinstance(thing, types.ModuleType) and thing.__name__ in _KNOWN_BY_VERSION:
         yield thing.__name__
     elif thing is None or isinstance(thing, (bool, int, float, str)):

@@ -29,14 +29,14 @@ class CompileNotice(event.Listener):
         """How many functions were compiled, and not found on disk."""
         self.is_command = False
         """Whether this process runs a command, whose user may be at a terminal."""
-        self.say: Callable[[str], None] = self._say
+        self.show: Callable[[str], None] = self._show
         self._left = seconds
         self._n_begun = 0
         """Functions that are being compiled now, each for the one before; only the thread with Numba's lock counts."""
         self._began = 0.0
         self._timer: threading.Timer | None = None
-        self._saying = threading.Lock()
-        self._is_said = False
+        self._showing = threading.Lock()
+        self._is_shown = False
 
     def on_start(self, event: Any) -> None:
         """Note that a function is being compiled; a timer goes off if it takes too long."""
@@ -45,9 +45,9 @@ class CompileNotice(event.Listener):
             return
         self.n_compiled += 1
         self._n_begun += 1
-        if self._n_begun == 1 and not self._is_said:
+        if self._n_begun == 1 and not self._is_shown:
             self._began = time.monotonic()
-            self._timer = threading.Timer(self._left, lambda: self.say_once(_KEPT if cache.is_kept else _NOT_KEPT))
+            self._timer = threading.Timer(self._left, lambda: self.print_once(_KEPT if cache.is_kept else _NOT_KEPT))
             self._timer.daemon = True
             self._timer.start()
 
@@ -61,19 +61,19 @@ class CompileNotice(event.Listener):
             self._timer = None
             self._left = max(0.0, self._left - (time.monotonic() - self._began))
 
-    def say_once(self, text: str) -> None:
+    def print_once(self, text: str) -> None:
         """Report it, unless it was reported before."""
-        with self._saying:
-            is_first, self._is_said = not self._is_said, True
+        with self._showing:
+            is_first, self._is_shown = not self._is_shown, True
         if is_first:
             with suppress(OSError, ValueError):  # standard error may be closed, a pipe broken
-                self.say(text)
+                self.show(text)
 
     def keep_quiet(self) -> None:
         """Report nothing from now on: the command has its own message."""
-        self._is_said = True
+        self._is_shown = True
 
-    def _say(self, text: str) -> None:
+    def _show(self, text: str) -> None:
         # While a progress bar is shown, sys.stderr is rich's, which prints above it.
         is_watched = self.is_command and sys.stderr is not None and sys.stderr.isatty()
         if is_watched or hasattr(sys, "ps1"):  # Python's prompt, IPython or a notebook

@@ -14,24 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import types
+from numba import config, types
 from numba.core.types import Type
 from numba.extending import intrinsic, overload
 from numpy.random import Generator, Philox
 
 from onebit.engine.jit import jit_inline, jit_no_refcount
 
-LEARNER = 1
-"""Second word of the key for a learner's draws."""
-STREAM = 2
-"""Second word of the key for a stream's draws: the same seed may be given to both."""
-CHANGE = 16
-"""Second word of the key for what is changed about a stream, under the same seed again."""
+LEARNER, STREAM, CHANGE, DECIDER = 1, 2, 16, 32
+"""Second word of the key, so that all may be given the same seed: for a learner's draws, for a stream's, for what is
+changed about a stream, and for the guesses that a decider draws evenly, whatever its learner would guess."""
 
-DECIDER = 32
-"""Second word of the key for the guesses that a decider draws evenly, whatever its learner would guess."""
-
-_MASK = 0xFFFFFFFFFFFFFFFF  # plain Python integers do not wrap around by themselves
 _ROUNDS = 10  # of mixing: the variant that NumPy has
 
 
@@ -43,24 +36,10 @@ class Draw(NamedTuple):
     round: int
 
 
-def _word(value: int) -> int:
-    """Return a 64-bit word: a Python integer here, an unsigned machine word when compiled."""
-    return int(value)
-
-
-@overload(_word, strict=False)
-def _compiled_word(value: Any) -> Any:  # noqa: ARG001
-    return lambda value: np.uint64(value)
-
-
-def _multiply(a: int, b: int) -> tuple[int, int]:
-    """Return the high and the low word of a product of two words."""
-    product = a * b
-    return product >> 64, product & _MASK
-
-
 @intrinsic
-def _multiply_words(_context: Any, a: Type, b: Type) -> Any:
+def _multiplied(_context: Any, a: Type, b: Type) -> Any:
+    """Return the high and the low word of a product of two words."""
+
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         wide = ir.IntType(128)  # one machine instruction gives both halves; Numba has no such type
         product = builder.mul(builder.zext(arguments[0], wide), builder.zext(arguments[1], wide))
@@ -72,40 +51,37 @@ def _multiply_words(_context: Any, a: Type, b: Type) -> Any:
     return pair(types.uint64, 2)(a, b), generate
 
 
-@overload(_multiply, strict=False)
-def _compiled_multiply(a: Any, b: Any) -> Any:  # noqa: ARG001
-    multiply_words: Any = _multiply_words
-    return lambda a, b: multiply_words(a, b)
-
-
-def _add(a: int, b: int) -> int:
-    return (a + b) & _MASK
-
-
-@overload(_add, strict=False)
-def _compiled_add(a: Any, b: Any) -> Any:  # noqa: ARG001
-    return lambda a, b: a + b
+_multiply: Any = _multiplied
 
 
 @jit_inline
-def philox(seed: int, purpose: int, counter: int, attempt: int) -> tuple[int, int, int, int]:
+def _philox(seed: int, purpose: int, counter: int, attempt: int) -> Any:
     """Return Philox4x64-10's four words for the key (seed, purpose) and the counter (counter, attempt, 0, 0)."""
-    k0, k1 = _word(seed), _word(purpose)
-    c0, c1, c2, c3 = _word(counter), _word(attempt), _word(0), _word(0)
+    k0, k1 = np.uint64(seed), np.uint64(purpose)
+    c0, c1, c2, c3 = np.uint64(counter), np.uint64(attempt), np.uint64(0), np.uint64(0)
     for _ in range(_ROUNDS):
         # Constants of Salmon et al.: multipliers, then the golden ratio and √3 − 1 for the key.
-        high0, low0 = _multiply(_word(0xD2E7470EE14C6C93), c0)
-        high1, low1 = _multiply(_word(0xCA5A826395121157), c2)
+        high0, low0 = _multiply(np.uint64(0xD2E7470EE14C6C93), c0)
+        high1, low1 = _multiply(np.uint64(0xCA5A826395121157), c2)
         c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
-        k0 = _add(k0, _word(0x9E3779B97F4A7C15))
-        k1 = _add(k1, _word(0xBB67AE8584CAA73B))
+        k0 += np.uint64(0x9E3779B97F4A7C15)
+        k1 += np.uint64(0xBB67AE8584CAA73B)
     return c0, c1, c2, c3
+
+
+def _numpys_philox(seed: int, purpose: int, counter: int, attempt: int) -> Any:
+    """Return the same words, where nothing is compiled."""
+    before = (counter + (attempt << 64) - 1) % 2**256  # NumPy raises the counter before it draws
+    return tuple(Philox(key=np.array([seed, purpose], np.uint64), counter=before).random_raw(4))
+
+
+philox = _numpys_philox if config.DISABLE_JIT else _philox
 
 
 @jit_inline
 def to_unit(word: int) -> float:
     """Turn a word into a number in [0, 1) with 53 random bits, as NumPy does."""
-    return float(word >> _word(11)) * 2.0**-53  # 53 bits: every double of this grid, none twice as likely
+    return float(word >> np.uint64(11)) * 2.0**-53  # 53 bits: every double of this grid, none twice as likely
 
 
 @jit_no_refcount
@@ -161,35 +137,15 @@ def uniform_label(number: float, n_classes: int) -> int:
     return min(int(number * n_classes), n_classes - 1)
 
 
-def stream_generator(seed: int) -> Generator:
-    """Return NumPy's generator of a stream's random numbers; a learner with the same seed draws others.
+def random_numbers(seed: int, purpose: int, round: int = 0, number: int = 0) -> Generator:
+    """Return NumPy's generator of random numbers, others for each purpose, round and number under one seed.
 
     Examples
     --------
-    >>> float(stream_generator(7).random()) == float(stream_generator(7).random()) != uniform(Draw(seed=7, round=0))
+    >>> float(random_numbers(7, STREAM).random()) == float(random_numbers(7, STREAM).random())
+    True
+    >>> float(random_numbers(7, STREAM).random()) != uniform(Draw(seed=7, round=0))
     True
     """
-    return Generator(Philox(key=[seed, STREAM]))
-
-
-def decider_number(seed: int, round: int) -> float:
-    """Return the uniform number in [0, 1) by which a decider chooses whether to explore.
-
-    Examples
-    --------
-    >>> decider_number(7, 0) == decider_number(7, 0) != decider_number(7, 1)
-    True
-    """
-    return float(Generator(Philox(key=[seed, DECIDER], counter=[round, 0, 0, 0])).random())
-
-
-def change_generator(seed: int, number: int) -> Generator:
-    """Return NumPy's generator of a change to a stream; changes with other numbers draw others.
-
-    Examples
-    --------
-    >>> float(change_generator(7, 1).random()) != float(change_generator(7, 2).random())
-    True
-    """
-    # The highest word of the counter: no stream is so long that two numbers meet.
-    return Generator(Philox(key=[seed, CHANGE], counter=[0, 0, 0, number]))
+    # In the highest word of the counter: no stream is so long that two numbers meet.
+    return Generator(Philox(key=[seed, purpose], counter=[round, 0, 0, number]))

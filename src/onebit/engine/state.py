@@ -5,13 +5,14 @@ only some labels are allowed, late answers, new classes, bookmarks and whole str
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from onebit.engine.jit import in_python
 from onebit.engine.loop import FULL, READY, Algorithm, CompiledAlgorithm, Record, compile_algorithm
 from onebit.engine.randomness import Draw
 from onebit.game import Guess
@@ -120,7 +121,12 @@ class State(ABC):
 
     def extra_rows(self, rows: Rows, labels: Integers) -> Floats:
         """Return what speaks for a label of each of many rows, one row each."""
-        return np.zeros((len(labels), self.n_extra))
+        out = np.zeros((len(labels), self.n_extra))
+        for t in range(len(labels) if self.n_extra else 0):
+            row = take(rows, t, t + 1)
+            self.score(self.prepare(row), row)
+            out[t] = self.extra(int(labels[t]))
+        return out
 
     def prepare(self, rows: Rows) -> Rows:
         """Return rows in the form that the state takes; raises ValueError for a row it cannot take."""
@@ -247,9 +253,8 @@ class State(ABC):
 
     def guess_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
         """Return what `guess` does, as if there were no other labels; the scores of those are −∞."""
-        narrow, prepared = self._narrowed_probabilities(row, among)
-        choose = self.algorithm(isinstance(prepared, SparseRows)).choose
-        place, explored = in_python(choose)(narrow, Draw(seed, round), self.settings)
+        prepared = self.prepare(row)
+        narrow, place, explored = self.choose_among(prepared, row, seed, round, among)
         scores = np.full_like(self.scratch.scores, -np.inf)
         if len(scores):
             scores[among] = narrow.scores
@@ -257,21 +262,23 @@ class State(ABC):
 
     def probabilities_among(self, row: Rows, among: Integers) -> Floats:
         """Return the propensity of each label if only some are allowed: 0 for the others. Nothing is learned."""
-        narrow, _ = self._narrowed_probabilities(row, among)
         propensities = np.zeros(self.n_classes)
-        propensities[among] = narrow.propensities
+        propensities[among] = self.choose_among(self.prepare(row), row, 0, 0, among)[0].propensities
         return propensities
 
-    def _narrowed_probabilities(self, row: Rows, among: Integers) -> tuple[Any, Rows]:
+    def choose_among(self, prepared: Rows, row: Rows, seed: int, round: int, among: Integers) -> tuple[Any, int, bool]:
+        """Return scratch arrays for the allowed labels only, the place of one among them, whether it was explored."""
         self._scored_round = -1  # the scratch arrays are of all labels: an answer computes scores again
-        prepared = self.prepare(row)
-        narrow = self.narrowed(prepared, row, among)
-        in_python(self.algorithm(isinstance(prepared, SparseRows)).probabilities)(narrow, self.settings)
-        return narrow, prepared
+        narrow, algorithm = self.narrowed(prepared, row, among), self.algorithm(isinstance(prepared, SparseRows))
+        in_python(algorithm.probabilities)(narrow, self.settings)
+        return narrow, *in_python(algorithm.choose)(narrow, Draw(seed, round), self.settings)
 
-    def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> Any:
+    def narrowed(self, prepared: Rows, row: Rows, among: Integers) -> Any:
         """Score a row, and return scratch arrays for the allowed labels only."""
         self.score(prepared, row)
+        return self._only(among)
+
+    def _only(self, among: Integers) -> Any:
         narrow = {name: np.ascontiguousarray(getattr(self.scratch, name)[..., among]) for name in self.per_class}
         return self.scratch._replace(**narrow)
 
@@ -373,12 +380,6 @@ class State(ABC):
         self.scratch = self.new_scratch()
 
 
-def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the Python of a compiled function: what is seldom called need not be compiled for every algorithm."""
-    plain: Callable[..., Any] = getattr(function, "py_func", function)
-    return plain
-
-
 def grown(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     """Return a larger array with the old one in its first corner, and zeros around it."""
     if array.shape == shape:
@@ -400,8 +401,8 @@ def check_finite(*arrays: Floats) -> None:
         raise ValueError("what it has learned is NaN or infinite")
 
 
-def needed_chance(propensity: float | None) -> float:
-    """Return the chance that a label was tried with, for learners that divide by it."""
+def needed_propensity(propensity: float | None) -> float:
+    """Return the propensity of a label that was tried, for learners that divide by it."""
     if propensity is None:
         raise ValueError(
             "propensities are needed: this rule divides by the chance with which each label was tried. Give "
@@ -411,19 +412,19 @@ def needed_chance(propensity: float | None) -> float:
 
 
 LARGEST_SQUARE = 1e100
-"""Of a row, for learners that divide it by a chance: the squares of its squares must be floats."""
+"""Of a row, for learners that divide it by a propensity: the squares of its squares must be floats."""
 
 
-def divisible_chance(propensity: float | None, row: Rows) -> float:
-    """Return the chance that a label was tried with, for learners that square what they divide by it."""
-    chance = needed_chance(propensity)
+def divisible_propensity(propensity: float | None, row: Rows) -> float:
+    """Return the propensity of a label that was tried, for learners that square what they divide by it."""
+    needed = needed_propensity(propensity)
     entries = row.values if isinstance(row, SparseRows) else row
-    if not (chance >= 1.0 / LARGEST_SQUARE and float(np.vdot(entries, entries)) <= LARGEST_SQUARE * chance):
+    if not (needed >= 1.0 / LARGEST_SQUARE and float(np.vdot(entries, entries)) <= LARGEST_SQUARE * needed):
         raise ValueError(
             f"propensities must not be so small ({propensity}) that a step divided by them is no number; scale the "
             "features, or leave that round out"
         )
-    return chance
+    return needed
 
 
 def unscored_error(row: Rows | str, may_have_kernel: bool = True) -> ValueError:

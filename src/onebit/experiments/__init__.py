@@ -1,10 +1,19 @@
 """Players × streams × seeds: the grid, the players, the store of results, and the executors."""
 
-from onebit.experiments.grid import JSON, Cell, Spec, grid
 from onebit.experiments.players import LearnerPlayer, Player, PlayerTrace, player_from
-from onebit.experiments.run import CellError, Executor, WorkerWarning, run
-from onebit.experiments.store import DamageWarning, MissingResultError, Played, Result, Store, StoreError
-from onebit.experiments.workers import LocalProcesses
+from onebit.experiments.run import CellError, Executor, LocalProcesses, WorkerWarning, run
+from onebit.experiments.store import (
+    JSON,
+    Cell,
+    DamageWarning,
+    MissingResultError,
+    Played,
+    Result,
+    Spec,
+    Store,
+    StoreError,
+    grid,
+)
 
 __all__ = [
     "JSON",

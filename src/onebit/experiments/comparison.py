@@ -12,39 +12,21 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onebit.code_version import code_version, reachable
-from onebit.experiments.grid import JSON, Cell, Spec
-from onebit.experiments.players import (
-    PATIENCE,
-    ROUNDS,
-    learned_arrays,
-    make_rounds,
-    play_cell,
-    player_from,
-)
+from onebit.experiments.entries import Entry
+from onebit.experiments.players import PATIENCE, ROUNDS, learned_arrays, make_rounds, play_cell, player_from
 from onebit.experiments.run import Executor, check_jobs, run
-from onebit.experiments.store import Store
+from onebit.experiments.store import JSON, Cell, Spec, Store
 from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_number, check_seed
 from onebit.learners.run import default_checkpoints
 from onebit.reporting.text import fixed, grouped, number, write_csv
 from onebit.streams import describe
 from onebit.streams.preprocess import METHODS
-from onebit.streams.sources import (
-    Source,
-    draw,
-    draw_function,
-    has_several_right,
-    is_sparse_stream,
-    load,
-    say_changes,
-)
-
-if TYPE_CHECKING:
-    from onebit.experiments.entries import Entry
+from onebit.streams.sources import Source, draw, draw_function, load
 
 # Enough for significance in a hundred comparisons where one learner is better in every run, and in seven where it is in
 # all but one (`onebit.experiments.statistics`).
@@ -60,7 +42,7 @@ class Comparison:
     """What is played."""
 
     sources: tuple[Source, ...]
-    entries: "tuple[Entry, ...]"
+    entries: tuple[Entry, ...]
     rounds: int = ROUNDS  # at most this many rounds; fewer where a data set has fewer rows
     runs: int = RUNS
     seed: int = 0  # run r plays data and random numbers of seed + r
@@ -71,7 +53,7 @@ class Comparison:
     seconds_per_game: float | None = None
     """In a league: the longest game, in seconds of 10⁹ numbers each. Who would take longer is left out, by a learner's
     `effort` and not by the clock, so that the same games are played on every machine."""
-    field_for: "Callable[[int], Sequence[Entry]] | None" = None
+    field_for: Callable[[int], Sequence[Entry]] | None = None
     """In a league: the entries for a game of so many rounds, always the same titles in the same order; the same
     everywhere by default."""
 
@@ -91,16 +73,17 @@ class Comparison:
             if titles.count(title) > 1:
                 raise ValueError(f"{title}: the learner is named twice")
 
-    def entries_on(self, source: Source) -> "tuple[Entry, ...]":
+    def entries_on(self, source: Source) -> tuple[Entry, ...]:
         """Return the entries that play a source."""
         return tuple(entry for entry, reason in self._with_reasons(source) if not reason)
 
     def left_out(self) -> "list[Failure]":
         """Return which entries do not play which source: they would take too long, or are for longer games."""
-        listed = ((source, self._with_reasons(source)) for source in self.sources)
-        return [Failure(source.name, entry, reason) for source, all_of in listed for entry, reason in all_of if reason]
+        listed = ((source.name, *each) for source in self.sources for each in self._with_reasons(source))
+        return [Failure(dataset, entry, reason) for dataset, entry, reason in listed if reason]
 
-    def _with_reasons(self, source: Source) -> "list[tuple[Entry, str]]":
+    def _with_reasons(self, source: Source) -> list[tuple[Entry, str]]:
+        """Return all entries, each with the reason why it does not play a source, if there is one."""
         if self.seconds_per_game is None:
             return [(entry, "") for entry in self.entries]
         facts = self.facts[source]
@@ -110,7 +93,7 @@ class Comparison:
             player, reason = player_from(entry.spec), ""
             effort = player.effort(rounds=facts.rounds, n_features=facts.n_features, n_classes=facts.n_classes)
             seconds = effort / _NUMBERS_PER_SECOND
-            if has_several_right(source) and not player.takes_several_right:
+            if source.has_several_right and not player.takes_several_right:
                 reason = "several labels may be right in a round, and it needs the right one"
             elif seconds > self.seconds_per_game:
                 reason = f"too long: {in_seconds(seconds)} at 10⁹ numbers a second, where a game may take "
@@ -131,13 +114,13 @@ class Comparison:
             settings["changes"] = [change.written for change in source.changes]
         if source.stream is not None:
             stream = Spec(source.stream, {"rounds": self.rounds, **settings})
-            about = {"rows": "drawn anew for every run"} | say_changes(source)
+            about = {"rows": "drawn anew for every run"} | source.about
             X, _, n_classes = draw(source.stream, 1, self.seed)
-            return _SourceFacts(stream, is_sparse_stream(source.stream), about, X.shape[1], n_classes)
+            return _SourceFacts(stream, not isinstance(X, np.ndarray), about, X.shape[1], n_classes)
         data = load(source)
         # By its content, whatever its file is called.
         content: dict[str, JSON] = {"content": data.content, "rounds": min(self.rounds, len(data.y))}
-        stream, about = Spec("data set", {**content, **settings}, source.name), describe(data) | say_changes(source)
+        stream, about = Spec("data set", {**content, **settings}, source.name), describe(data) | source.about
         return _SourceFacts(stream, data.is_sparse, about, data.X.shape[1], data.n_classes)
 
     def cells(self) -> list[Cell]:
@@ -199,7 +182,7 @@ class Outcome:
     """All runs of one entry on one data set."""
 
     dataset: str
-    entry: "Entry"
+    entry: Entry
     rounds: Integers  # the checkpoints, increasing; the last is the number of rounds
     mistakes: Integers  # cumulative mistakes, one row per run, one column per checkpoint
     seconds: Floats  # how long each run took; NaN where that is not known
@@ -256,7 +239,7 @@ class Failure(NamedTuple):
     """An entry without an outcome on a source, and why."""
 
     dataset: str
-    entry: "Entry"
+    entry: Entry
     reason: str
 
 
@@ -271,6 +254,10 @@ def run_comparison(
 ) -> list[Outcome]:
     """Play what is not stored in the folder's ``arena.sqlite`` yet; return all outcomes, by source, then by entry.
 
+    The settings of a family are replaced, data set by data set, by the two ways of choosing among them in hindsight.
+    "… best setting" is the one with the fewest mistakes over all runs; "… best per run" takes the best setting of every
+    single run, which cannot be chosen in advance and which no setting of the grid beats.
+
     Jobs, progress and executor are as for `onebit.experiments.run`. `on_failure` is called with every entry that failed
     on a source: it has no outcome there, and the others play on. Without it the first failure stops all.
     """
@@ -282,37 +269,28 @@ def run_comparison(
     def note(cell: Cell, reason: str) -> None:
         failed.setdefault((cell.stream, cell.player), f"{reason} (seed {cell.seed})")
 
-    noting = None if on_failure is None else note
     try:
-        run(cells, path, play, jobs=jobs, on_progress=on_progress, executor=executor, on_failure=noting)
+        run(cells, path, play, jobs, on_progress, executor, on_failure=None if on_failure is None else note)
     finally:
         make_rounds.cache_clear()
-    of_entry: dict[tuple[Spec, Spec], list[Cell]] = {}
+    games: dict[tuple[Spec, Spec], list[Cell]] = {}
     for cell in cells:
-        of_entry.setdefault((cell.stream, cell.player), []).append(cell)
+        games.setdefault((cell.stream, cell.player), []).append(cell)
     outcomes = []
     with Store(path) as store:
         for source, facts in comparison.facts.items():
             for entry in comparison.entries_on(source):
-                if (facts.stream, entry.spec) in failed:
-                    if on_failure is not None:
-                        on_failure(Failure(source.name, entry, failed[facts.stream, entry.spec]))
+                of = facts.stream, entry.spec
+                if on_failure is not None and of in failed:
+                    on_failure(Failure(source.name, entry, failed[of]))
                     continue
-                mine = of_entry[facts.stream, entry.spec]
-                results, seconds = [store.get(cell) for cell in mine], [store.seconds(cell) for cell in mine]
-                explored = [result.numbers.get("uniform_guesses", np.nan) for result in results]
-                outcomes.append(
-                    Outcome(
-                        source.name,
-                        entry,
-                        default_checkpoints(facts.rounds),
-                        np.stack([result.arrays["curve"] for result in results]),
-                        np.array([np.nan if taken is None else taken for taken in seconds]),
-                        explored=np.array(explored) / facts.rounds,
-                        learned=learned_arrays(results[0]),
-                    )
-                )
-    return outcomes
+                results = [store.get(cell) for cell in games[of]]
+                curves = np.stack([result.arrays["curve"] for result in results])
+                seconds = np.array([store.seconds(cell) for cell in games[of]], dtype=float)  # None is NaN
+                explored = np.array([result.numbers.get("uniform_guesses", np.nan) for result in results])
+                played = default_checkpoints(facts.rounds), curves, seconds, "", explored / facts.rounds
+                outcomes.append(Outcome(source.name, entry, *played, learned=learned_arrays(results[0])))
+    return _settled(outcomes)
 
 
 def play_league(
@@ -323,35 +301,35 @@ def play_league(
     on_progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
 ) -> tuple[list[Outcome], list[Failure]]:
-    """Do as `run_comparison`; return outcomes, settled in hindsight, and games that failed or were not begun."""
+    """Do as `run_comparison`; return outcomes, and games that failed or were not begun."""
     failures = league.left_out()
-    outcomes = run_comparison(
-        league, folder, jobs=jobs, on_progress=on_progress, executor=executor, on_failure=failures.append
-    )
+    where: dict[str, Any] = {"jobs": jobs, "on_progress": on_progress, "executor": executor}
+    outcomes = run_comparison(league, folder, **where, on_failure=failures.append)
+    with_ranks = {outcome.dataset for outcome in outcomes if outcome.entry.is_ranked}
     for source in league.sources:
         # A set without ranked entries has no standings.
-        if not any(outcome.dataset == source.name and outcome.entry.is_ranked for outcome in outcomes):
+        if source.name not in with_ranks:
             hopeless = [failure for failure in failures if failure.dataset == source.name and failure.entry.is_ranked]
             reason = f"; {hopeless[0].entry.title} failed with: {hopeless[0].reason}" if hopeless else ""
             raise ValueError(f"{source.name}: no ranked learner could play it{reason}")
-    return settle_in_hindsight(outcomes), failures
+    return outcomes, failures
 
 
-def settle_in_hindsight(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Replace the settings of a family, data set by data set, by the two ways of choosing among them in hindsight.
+def by_dataset(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+    """Return the outcomes on every data set."""
+    found: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        found.setdefault(outcome.dataset, []).append(outcome)
+    return found
 
-    "… best setting" is the one with the fewest mistakes over all runs; "… best per run" takes the best setting of every
-    single run, which cannot be chosen in advance and which no setting of the grid beats.
-    """
+
+def _settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Replace the settings of families by those chosen in hindsight."""
     settled = []
-    for dataset in dict.fromkeys(outcome.dataset for outcome in outcomes):
-        families: dict[str, list[Outcome]] = {}
-        for outcome in outcomes:
-            if outcome.dataset == dataset and outcome.entry.family is None:
-                settled.append(outcome)
-            elif outcome.dataset == dataset:
-                families.setdefault(str(outcome.entry.family), []).append(outcome)
-        for family, tuned in families.items():
+    for on_set in by_dataset(outcomes).values():
+        settled += [outcome for outcome in on_set if outcome.entry.family is None]
+        for family in dict.fromkeys(outcome.entry.family for outcome in on_set if outcome.entry.family is not None):
+            tuned = [outcome for outcome in on_set if outcome.entry.family == family]
             finals = np.stack([outcome.final for outcome in tuned])
             best = [tuned[int(finals.mean(axis=1).argmin())]] * finals.shape[1]
             settled.append(_chosen(family, "best setting", best))

@@ -27,8 +27,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from onebit.code_version import code_version
-from onebit.experiments.run import CellError, EnvironmentMismatchError
-from onebit.experiments.workers import LocalProcesses
+from onebit.experiments.run import CellError, EnvironmentMismatchError, LocalProcesses
 from onebit.extras import require_extra
 from onebit.files import replace_file
 
@@ -59,17 +58,17 @@ class DaskCluster:
     ----------
     address : str
         Of the scheduler, such as ``tcp://10.0.0.1:8786``, or the path of its scheduler file.
-    say : callable, optional
+    show : callable, optional
         Called with messages for the user: the dashboard's address, workers refused. By default they are written to
         standard error.
     """
 
-    def __init__(self, address: str, say: Callable[[str], None] | None = None) -> None:
+    def __init__(self, address: str, show: Callable[[str], None] | None = None) -> None:
         require_extra("Dask clusters need", "dask")
         self.address = address
-        self._say = say or (lambda text: print(text, file=sys.stderr))
+        self._show = show or (lambda text: print(text, file=sys.stderr))
         self._workers: dict[str, _Worker] = {}
-        self._looked_at = -_GLANCE
+        self._checked_at = -_GLANCE
         self._hopeless_since: float | None = None
         self._is_away = False
 
@@ -89,7 +88,7 @@ class DaskCluster:
         self._client._timeout = _RECONNECTING
         n, n_threads = len(present), sum(int(about["nthreads"]) for about in present.values())
         size = f"{n} worker{'s' * (n != 1)}, {n_threads} thread{'s' * (n_threads != 1)}"
-        self._say(f"Dask scheduler {self.address}: {size}; its dashboard is at {self._client.dashboard_link}")
+        self._show(f"Dask scheduler {self.address}: {size}; its dashboard is at {self._client.dashboard_link}")
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -99,9 +98,9 @@ class DaskCluster:
     @property
     def n_workers(self) -> int:
         """The threads of all workers that may play now."""
-        if time.monotonic() - self._looked_at > _GLANCE:
-            self._look_around()
-            self._looked_at = time.monotonic()
+        if time.monotonic() - self._checked_at > _GLANCE:
+            self._check_workers()
+            self._checked_at = time.monotonic()
         return sum(worker.n_threads for worker in self._workers.values() if worker.is_ready)
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any) -> "Future[Any]":
@@ -144,7 +143,7 @@ class DaskCluster:
         workers: dict[str, Any] = self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"]
         return workers
 
-    def _look_around(self) -> None:
+    def _check_workers(self) -> None:
         """Let new workers join, and give up the tasks of lost ones."""
         if self._client.status == "closed":  # it has tried to reconnect for long enough
             raise self._unreachable()
@@ -155,7 +154,7 @@ class DaskCluster:
                 present, self._is_away = self._present(), False
         if was_away != self._is_away:
             wait = f"gone; waiting up to {_RECONNECTING:.0f} s for it to come back"
-            self._say(f"the Dask scheduler at {self.address} is {wait if self._is_away else 'back'}")
+            self._show(f"the Dask scheduler at {self.address} is {wait if self._is_away else 'back'}")
         for address, worker in list(self._workers.items()):
             if worker.is_lost or address not in present:
                 del self._workers[address]
@@ -191,7 +190,7 @@ class DaskCluster:
             worker.refusal = (
                 f"Worker {worker.shown} is refused: {reason}. Install there what is installed here, and start it again."
             )
-            self._say(worker.refusal)
+            self._show(worker.refusal)
 
     def _finish(self, worker: "_Worker", outcome: "Future[Any]", future: Any) -> None:
         """Take what a task gave; called in a thread of Dask's client."""

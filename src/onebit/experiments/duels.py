@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from onebit.bounds import at_most
-from onebit.engine.randomness import stream_generator
+from onebit.engine.randomness import STREAM, random_numbers
 from onebit.inputs import check_integer
 from onebit.learners import BanditPerceptron, Learner, NearestNeighbor, all_learners
 from onebit.learners.base import in_linear_space
@@ -174,7 +174,7 @@ def is_ignorant(learner: Learner, rounds: int = 200) -> bool:
     (True, False)
     """
     copy: Learner = clone(learner).set_params(classes=2)
-    generator = stream_generator(seed=0)
+    generator = random_numbers(0, STREAM)
     X, labels = generator.uniform(-0.5, 0.5, (rounds, _N_FEATURES)), generator.random(rounds) < 0.5
     for t, label in enumerate(labels.astype(int)):
         probes = [*X[:_N_PROBES], X[t]]

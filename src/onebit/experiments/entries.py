@@ -15,8 +15,8 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
 
 import onebit.kernels
-from onebit.experiments.grid import Spec
 from onebit.experiments.players import NOT_SETTINGS, LearnerPlayer, Player, build, player_from
+from onebit.experiments.store import Spec
 from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path, once, read_setting, read_value
 from onebit.kernels import Kernel
 from onebit.learners import Learner, all_learners

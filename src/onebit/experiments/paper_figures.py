@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
-from onebit.experiments.comparison import Outcome
+from onebit.experiments.comparison import Outcome, by_dataset
 from onebit.experiments.entries import Entry
 from onebit.experiments.paper import DATASETS, contestants, published_curves, published_learner
 from onebit.experiments.players import build
@@ -66,8 +66,8 @@ _FIGURE_3 = (
 def drawings(outcomes: list[Outcome], seed: int) -> list[Drawing]:
     """Return what to draw: the weak set at a glance, then all figures that the outcomes allow, in the paper's order."""
     listed = []
-    of_set = {name: [outcome for outcome in outcomes if outcome.dataset == name] for name in _FIGURE_NUMBERS}
-    if weak := of_set["weak"]:
+    of_set = by_dataset(outcomes)
+    if weak := of_set.get("weak"):
         lines = style.what_lines_are(len(weak[0].mistakes))
         caption = (
             f"Each line is {lines}, both axes are logarithmic, and of Banditron's rates the one with the fewest "
@@ -78,9 +78,10 @@ def drawings(outcomes: list[Outcome], seed: int) -> list[Drawing]:
         listed.append(Drawing("weak_set_mistakes", title, caption, partial(_draw_glance, weak, "weak")))
     listed.append(Drawing("figure_1", "Figure 1: weakly but not strongly separable", _FIGURE_1, _draw_wedges))
     listed.append(Drawing("figure_3", "Figure 3: the two data sets", _FIGURE_3, partial(_draw_data_sets, seed)))
-    for dataset, mine in of_set.items():
+    for dataset, place in _FIGURE_NUMBERS.items():
+        mine = of_set.get(dataset, [])
         for is_log in (False, True) if mine else ():
-            number = f"{_FIGURE_NUMBERS[dataset]}{'b' if is_log else 'a'}"
+            number = f"{place}{'b' if is_log else 'a'}"
             axes = "logarithmic axes" if is_log else "linear axes, as in the paper"
             title = f"Figure {number}: mistakes on the {DATASETS[dataset]} set, {axes}"
             caption = _curves_caption(mine, dataset, is_log)
@@ -103,35 +104,35 @@ def drawings(outcomes: list[Outcome], seed: int) -> list[Drawing]:
 # Figures 1 and 3.
 
 
+@style.looks()
 def _draw_wedges() -> Figure:
     """Draw the 78 points of Figure 1, the three rays where two scores tie, and the circle that holds them."""
     X, y = wedges()
-    with style.looks():
-        figure, (axes,) = style.new_figure(1, 1, 5.0)
-        _as_plane(axes, 1.0)
-        # Wider than high: the equations stand beside the disc.
-        axes.set_xlim(-1.15, 1.75)
-        axes.set_ylim(-1.08, 1.08)
-        for label, (color, marker) in enumerate(zip(_CLASS_COLORS, "os^", strict=True)):
-            x1, x2 = X[y == label].T
-            axes.scatter(x1, x2, s=34, color=color, marker=marker, label=f"class {label + 1}", zorder=3)
-        for angle, equation in _RAYS:
-            end = np.array([np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))])
-            axes.plot([0, end[0]], [0, end[1]], color=INK, linewidth=2.2, solid_capstyle="round")
-            axes.text(1.06 * end[0], 1.06 * end[1], equation, ha="left" if angle == 0 else "right", va="center")
-        axes.legend(loc="upper right")
+    figure, (axes,) = style.new_figure(1, 1, 5.0)
+    _as_plane(axes, 1.0)
+    # Wider than high: the equations stand beside the disc.
+    axes.set_xlim(-1.15, 1.75)
+    axes.set_ylim(-1.08, 1.08)
+    for label, (color, marker) in enumerate(zip(_CLASS_COLORS, "os^", strict=True)):
+        x1, x2 = X[y == label].T
+        axes.scatter(x1, x2, s=34, color=color, marker=marker, label=f"class {label + 1}", zorder=3)
+    for angle, equation in _RAYS:
+        end = np.array([np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))])
+        axes.plot([0, end[0]], [0, end[1]], color=INK, linewidth=2.2, solid_capstyle="round")
+        axes.text(1.06 * end[0], 1.06 * end[1], equation, ha="left" if angle == 0 else "right", va="center")
+    axes.legend(loc="upper right")
     return figure
 
 
+@style.looks()
 def _draw_data_sets(seed: int) -> Figure:
     """Draw both sets side by side, seen in their first two features; the third is the same for all points."""
-    with style.looks():
-        figure, panels = style.new_figure(1, 2, 4.0)
-        for axes, (dataset, title) in zip(panels, DATASETS.items(), strict=True):
-            _as_plane(axes, _DISC)
-            axes.set_title(title)
-            _scatter(axes, *_sample(dataset, _N_SHOWN, seed), s=5)
-        style.legend_below(figure, panels[0].get_legend_handles_labels()[0], 3, markerscale=3)
+    figure, panels = style.new_figure(1, 2, 4.0)
+    for axes, (dataset, title) in zip(panels, DATASETS.items(), strict=True):
+        _as_plane(axes, _DISC)
+        axes.set_title(title)
+        _scatter(axes, *_sample(dataset, _N_SHOWN, seed), s=5)
+    style.legend_below(figure, panels[0].get_legend_handles_labels()[0], 3, markerscale=3)
     return figure
 
 
@@ -190,58 +191,58 @@ def _curves_caption(outcomes: list[Outcome], dataset: str, is_log: bool) -> str:
     )
 
 
+@style.looks()
 def _draw_curves(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
     """Draw the mistakes of all entries on a data set, beside the published curves."""
     lines = _lines(outcomes, dataset, is_log)
     low = [line for line in lines if line.entry.key in _LOW[dataset]]
-    with style.looks():
-        if is_log:
-            figure, panels = style.new_figure(1, 1, 7.2)
-            _plot(panels[0], lines)
-            _log_axes(panels[0], lines)
-        else:
-            figure, panels = style.new_figure(2, 1, 9.2)
-            titles = ("all learners", "the same, enlarged near zero")
-            for axes, top, title in zip(panels, (_top(lines), _top(low)), titles, strict=True):
-                _plot(axes, lines)
-                axes.set_xlim(0, max(line.rounds[-1] for line in lines if line.look is not None))
-                axes.set_ylim(0, top * 1.06)
-                style.count_axis(axes.xaxis, most_ticks=3)
-                style.count_axis(axes.yaxis)
-                axes.set_title(title, loc="left")
-        handles = [
-            Line2D([], [], color=line.look.color, linestyle=line.look.dashes, label=line.entry.shown)
-            for line in sorted(lines, key=lambda line: -line.mean[-1])
-            if line.look is not None
-        ]
-        if len(handles) < len(lines):
-            title = f"published (paper, Fig. {_FIGURE_NUMBERS[dataset]})"
-            handles.append(Line2D([], [], color=_PUBLISHED_COLOR, linewidth=3.2, label=title))
-        figure.legend(handles=handles, loc="outside lower left", ncols=2, columnspacing=1.0, fontsize=10)
+    if is_log:
+        figure, panels = style.new_figure(1, 1, 7.2)
+        _plot(panels[0], lines)
+        _log_axes(panels[0], lines)
+    else:
+        figure, panels = style.new_figure(2, 1, 9.2)
+        titles = ("all learners", "the same, enlarged near zero")
+        for axes, top, title in zip(panels, (_top(lines), _top(low)), titles, strict=True):
+            _plot(axes, lines)
+            axes.set_xlim(0, max(line.rounds[-1] for line in lines if line.look is not None))
+            axes.set_ylim(0, top * 1.06)
+            style.count_axis(axes.xaxis, most_ticks=3)
+            style.count_axis(axes.yaxis)
+            axes.set_title(title, loc="left")
+    handles = [
+        Line2D([], [], color=line.look.color, linestyle=line.look.dashes, label=line.entry.shown)
+        for line in sorted(lines, key=lambda line: -line.mean[-1])
+        if line.look is not None
+    ]
+    if len(handles) < len(lines):
+        title = f"published (paper, Fig. {_FIGURE_NUMBERS[dataset]})"
+        handles.append(Line2D([], [], color=_PUBLISHED_COLOR, linewidth=3.2, label=title))
+    figure.legend(handles=handles, loc="outside lower left", ncols=2, columnspacing=1.0, fontsize=10)
     return figure
 
 
+@style.looks()
 def _draw_glance(outcomes: list[Outcome], dataset: str) -> Figure:
     """Draw one line of each kind, with its name and its mistakes where it ends."""
     ours = [line for line in _lines(outcomes, dataset, is_log=True) if line.look is not None]
     banditrons = [line for line in ours if line.entry.key.startswith("banditron-")]
     best = sorted(banditrons, key=lambda line: float(line.mean[-1]))[:1]
     lines = [line for line in ours if line.entry.key in _AT_A_GLANCE] + best
-    with style.looks():
-        figure, (axes,) = style.new_figure(1, 1, 4.6)
-        _plot(axes, lines)
-        _log_axes(axes, lines)
-        # Names right of the ends: with a piece of the line, at its height or as near to it as there is room.
-        lines.sort(key=lambda line: float(line.mean[-1]))
-        to_axes = axes.transData + axes.transAxes.inverted()
-        ends = [float(to_axes.transform((line.rounds[-1], max(line.mean[-1], 1.0)))[1]) for line in lines]
-        for line, place in zip(lines, style.spread(ends, _LABEL_GAP), strict=True):
-            assert line.look is not None
-            piece: dict[str, Any] = {"color": line.look.color, "linestyle": line.look.dashes, "clip_on": False}
-            axes.plot([1.015, 1.065], [place, place], transform=axes.transAxes, **piece)
-            prefix, end = "told the label: " if line.entry.full_information else "", float(line.mean[-1])
-            text = f"{line.entry.title}\n{prefix}{grouped(end, 1 if end < 10 else 0)} mistakes"
-            axes.text(1.08, place, text, transform=axes.transAxes, va="center", fontsize=11, linespacing=1.1)
+    figure, (axes,) = style.new_figure(1, 1, 4.6)
+    _plot(axes, lines)
+    _log_axes(axes, lines)
+    # Names right of the ends: with a piece of the line, at its height or as near to it as there is room.
+    lines.sort(key=lambda line: float(line.mean[-1]))
+    to_axes = axes.transData + axes.transAxes.inverted()
+    ends = [float(to_axes.transform((line.rounds[-1], max(line.mean[-1], 1.0)))[1]) for line in lines]
+    for line, place in zip(lines, style.spread(ends, _LABEL_GAP), strict=True):
+        assert line.look is not None
+        piece: dict[str, Any] = {"color": line.look.color, "linestyle": line.look.dashes, "clip_on": False}
+        axes.plot([1.015, 1.065], [place, place], transform=axes.transAxes, **piece)
+        prefix, end = "told the label: " if line.entry.full_information else "", float(line.mean[-1])
+        text = f"{line.entry.title}\n{prefix}{grouped(end, 1 if end < 10 else 0)} mistakes"
+        axes.text(1.08, place, text, transform=axes.transAxes, va="center", fontsize=11, linespacing=1.1)
     return figure
 
 
@@ -312,12 +313,10 @@ def _scores(outcome: Outcome, X: Floats) -> Floats:
         return product
     kernel = as_kernel(build(outcome.entry.spec).get_params()["kernel"])
     assert kernel is not None
-    out = np.zeros((len(X), learned["coefficients"].shape[1]))
-    if len(learned["support"]):
-        for start in range(0, len(X), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            out[rows] = kernel(X[rows], learned["support"]) @ learned["coefficients"]
-    return out
+    if not len(learned["support"]):
+        return np.zeros((len(X), learned["coefficients"].shape[1]))
+    chunks = np.split(X, range(_CHUNK, len(X), _CHUNK))
+    return np.concatenate([kernel(rows, learned["support"]) @ learned["coefficients"] for rows in chunks])
 
 
 def _regions(outcome: Outcome, X: Floats) -> Integers:
@@ -330,31 +329,31 @@ def _regions(outcome: Outcome, X: Floats) -> Integers:
     return guesses
 
 
+@style.looks()
 def _draw_regions(outcomes: list[Outcome], seed: int) -> Figure:
     """Draw one contestant's regions, a panel for each data set it played, the third feature held at 1/√2."""
-    with style.looks():
-        figure, panels = style.new_figure(1, len(outcomes), 4.7)
-        for axes, outcome in zip(panels, outcomes, strict=True):
-            _as_plane(axes, _DISC)
-            _paint(axes, outcome)
-            _scatter(axes, *_sample(outcome.dataset, _N_POINTS, seed), s=6, alpha=0.55)
-            for angle in _TIE_ANGLES:
-                end = _DISC * np.array([np.cos(angle), np.sin(angle)])
-                axes.plot([0, end[0]], [0, end[1]], color=INK, linestyle=_DASHED, linewidth=1.3, zorder=7)
-            X, y = _sample(outcome.dataset, _N_JUDGED, seed)
-            guesses = _regions(outcome, X)
-            unclaimed = float((guesses == _UNCLAIMED).mean())
-            judged = f"{100 * (float((guesses != y).mean()) - unclaimed):.2g} % wrong"
-            judged += f", {100 * unclaimed:.2g} % unclaimed" if unclaimed > 0 else ""
-            axes.set_title(f"{DATASETS[outcome.dataset]}\n{judged}")
-        handles: list[Patch | Line2D] = [
-            Patch(facecolor=tint, edgecolor=color, label=f"class {label + 1}")
-            for label, (tint, color) in enumerate(zip(_CLASS_TINTS, _CLASS_COLORS, strict=True))
-        ]
-        handles.append(Line2D([], [], color=INK, linestyle=_DASHED, linewidth=1.3, label="true boundary"))
-        if _leaves_unclaimed(outcomes[0]):
-            handles.append(Patch(facecolor="white", edgecolor="#8C8C8C", hatch="////", label="no class claims it"))
-        style.legend_below(figure, handles, 3)
+    figure, panels = style.new_figure(1, len(outcomes), 4.7)
+    for axes, outcome in zip(panels, outcomes, strict=True):
+        _as_plane(axes, _DISC)
+        _paint(axes, outcome)
+        _scatter(axes, *_sample(outcome.dataset, _N_POINTS, seed), s=6, alpha=0.55)
+        for angle in _TIE_ANGLES:
+            end = _DISC * np.array([np.cos(angle), np.sin(angle)])
+            axes.plot([0, end[0]], [0, end[1]], color=INK, linestyle=_DASHED, linewidth=1.3, zorder=7)
+        X, y = _sample(outcome.dataset, _N_JUDGED, seed)
+        guesses = _regions(outcome, X)
+        unclaimed = float((guesses == _UNCLAIMED).mean())
+        judged = f"{100 * (float((guesses != y).mean()) - unclaimed):.2g} % wrong"
+        judged += f", {100 * unclaimed:.2g} % unclaimed" if unclaimed > 0 else ""
+        axes.set_title(f"{DATASETS[outcome.dataset]}\n{judged}")
+    handles: list[Patch | Line2D] = [
+        Patch(facecolor=tint, edgecolor=color, label=f"class {label + 1}")
+        for label, (tint, color) in enumerate(zip(_CLASS_TINTS, _CLASS_COLORS, strict=True))
+    ]
+    handles.append(Line2D([], [], color=INK, linestyle=_DASHED, linewidth=1.3, label="true boundary"))
+    if _leaves_unclaimed(outcomes[0]):
+        handles.append(Patch(facecolor="white", edgecolor="#8C8C8C", hatch="////", label="no class claims it"))
+    style.legend_below(figure, handles, 3)
     return figure
 
 

@@ -20,15 +20,14 @@ import numpy as np
 
 from onebit import learners, typed_json
 from onebit.code_version import reachable
-from onebit.experiments.grid import JSON, Cell, Spec
-from onebit.experiments.store import Played, Result
+from onebit.experiments.store import JSON, Cell, Played, Result, Spec
 from onebit.import_paths import find_by_import_path, import_path_of, is_import_path
 from onebit.inputs import Integers
 from onebit.learners import Learner
 from onebit.learners.run import default_checkpoints
 from onebit.playing import play
 from onebit.streams.preprocess import preprocess
-from onebit.streams.sources import Source, changed, draw_source, load
+from onebit.streams.sources import Source, load
 
 NOT_SETTINGS = ("classes", "seed")  # set by the game, not settings of a learner
 ROUNDS = 10_000  # of a game, at most: they show how learners differ
@@ -249,14 +248,14 @@ def make_rounds(stream: Spec, source: Source, seed: int) -> _Rounds:
     """Return the rows of one run, their labels, and the number of classes."""
     settings: dict[str, Any] = dict(stream.settings)
     if source.stream is not None:
-        raw, y, n_classes = draw_source(source, settings["rounds"], seed)
+        raw, y, n_classes = source.drawn(settings["rounds"], seed)
     else:
         data = load(source)
         # The parent keyed the results by what it read; a worker must not store those of other rows under that key.
         if data.content != settings["content"]:
             raise ValueError(f"{source.path or source.name} has changed while it was being played; run again")
         n_classes = data.n_classes
-        raw, y = changed(source, *data.shuffled(seed, settings["rounds"]), n_classes, seed)
+        raw, y = source.changed(*data.shuffled(seed, settings["rounds"]), n_classes, seed)
     X = preprocess(raw, str(settings["preprocessing"]), bool(settings["unit_length"]))
     return _Rounds(raw, X, y, n_classes)
 

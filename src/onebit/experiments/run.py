@@ -6,29 +6,36 @@ so a worker that dies costs one. The cells of a stream and seed are submitted on
 before is done: so they come to the same worker, which has the rounds ready.
 """
 
+import ctypes
 import importlib
+import multiprocessing
 import os
 import pickle
+import shutil
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 import traceback
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache, partial
 from importlib.metadata import version
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 from threadpoolctl import threadpool_limits
 
 from onebit.code_version import code_version, reachable
-from onebit.experiments.grid import Cell, Spec
+from onebit.engine.compile_notice import NOTICE
 from onebit.experiments.players import paths_in, player_from
-from onebit.experiments.store import Played, Result, Store
-from onebit.experiments.workers import LocalProcesses
+from onebit.experiments.store import Cell, Played, Result, Spec, Store
 from onebit.import_paths import import_path_of
 from onebit.inputs import check_integer
 
@@ -38,6 +45,9 @@ _VERSION = "version"  # the setting with a rival's version; by default the insta
 _WRAPPED = "scikit-learn"  # learners may wrap its classifiers
 # A worker takes some 200 MB: far more workers than cores would exhaust a machine, and are a typing error.
 _JOBS_PER_CORE, _JOBS_ANYWHERE = 4, 64
+_PR_SET_PDEATHSIG = 1
+# Looked up now: a program that is being started may not load libraries any more.
+_PRCTL: Any = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
 
 _Play: TypeAlias = Callable[[Cell], Played]
 _Answer: TypeAlias = bytes | tuple[str, str]
@@ -264,6 +274,125 @@ def _play_one(needs: "_Needs | None", play: _Play, cell: Cell) -> _Answer:
             return pickle.dumps(play(cell))
     except (Exception, SystemExit) as error:
         return f"{type(error).__name__}: {error}", traceback.format_exc()
+
+
+# Worker processes on this machine. They, and the programs of rivals, end with the process that started them.
+
+
+class LocalProcesses:
+    """An executor of worker processes on this machine.
+
+    A worker that dies breaks its pool, and every task in it fails. So each worker has a pool of its own: the others go
+    on, and the next task gets a new worker in its place. Use it in a ``with`` statement, which ends the workers and
+    removes their temporary files.
+
+    Parameters
+    ----------
+    n_workers : int
+        How many tasks will be submitted at once, at most; workers start when they are needed.
+    folder : Path, optional
+        Where their temporary files are.
+    """
+
+    def __init__(self, n_workers: int, folder: Path | None = None) -> None:
+        self.n_workers = n_workers
+        self._folder = tempfile.mkdtemp(prefix="onebit-run-", dir=folder)
+        self._pools: list[tuple[ProcessPoolExecutor, Future[Any]]] = []
+        self._notices, self._to_notices = multiprocessing.Pipe(duplex=False)
+        threading.Thread(target=_relay_notices, args=(self._notices,), daemon=True).start()
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> "Future[Any]":
+        """Call a function in an idle worker; `BrokenExecutor` is the exception of a worker that died."""
+        # The latest that is idle: what follows a task often uses what its worker has made for it.
+        idle = [at for at, (_, last) in enumerate(self._pools) if last.done()]
+        pool = self._pools.pop(idle[-1])[0] if idle else self._new_pool()
+        try:
+            future = pool.submit(function, *arguments)
+        except BrokenExecutor:  # its worker has died
+            pool.shutdown()
+            pool = self._new_pool()
+            future = pool.submit(function, *arguments)
+        self._pools.append((pool, future))
+        return future
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        # Not forked: a fork would inherit the locks of other threads, numba's among them.
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(1, context, initializer=_begin_worker, initargs=(self._to_notices, self._folder))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers at once, whatever they are doing, and remove their files."""
+        pools, self._pools = self._pools, []
+        for pool, _ in pools:
+            # Python 3.14 has `kill_workers` for it.
+            for process in list((pool._processes or {}).values()):
+                process.kill()
+        for pool, _ in pools:
+            pool.shutdown(cancel_futures=True)
+        self._to_notices.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _relay_notices(notices: Connection) -> None:
+    """Show what workers report about compiling in this process, which may have a progress bar."""
+    with suppress(EOFError, OSError), notices:
+        while True:
+            NOTICE.print_once(notices.recv())
+
+
+def _begin_worker(to_notices: Connection, folder: str) -> None:
+    # Ctrl-C reaches the whole process group; only the parent handles it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _end_with_parent()
+    NOTICE.show = to_notices.send  # a message this short is written at once: no lock that a killed worker would keep
+    # For all temporary files, and those of programs that are started.
+    tempfile.tempdir = os.environ["TMPDIR"] = folder
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent is killed, even in the middle of a game; Python's own pools would stay."""
+    parent: Any = multiprocessing.parent_process()
+
+    def exit_after_parent() -> None:
+        parent.join()
+        os._exit(1)
+
+    # A thread must wait for the GIL, which a long compiled call holds; the kernel need not.
+    if not _ask_kernel():
+        threading.Thread(target=exit_after_parent, daemon=True).start()
+    elif os.getppid() != parent.pid:  # the parent died before the request to the kernel
+        os._exit(1)
+
+
+def _ask_kernel() -> bool:
+    """Ask the kernel to kill this process when its parent ends (Linux only); return whether it will."""
+    return _PRCTL is not None and bool(_PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0)
+
+
+def run_program(
+    command: Sequence[str], name: str, seconds: float, remedy: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program without a terminal and return its output; after the time limit kill it and raise RuntimeError."""
+    try:
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            env=environment,
+            timeout=seconds,
+            preexec_fn=_ask_kernel if sys.platform == "linux" else None,  # the program must not outlive a killed worker
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RuntimeError(f"{name} was ended after {seconds:g} s: {remedy}") from error
 
 
 # What a worker must have to play as this process would.

@@ -58,9 +58,8 @@ def _holm(ps: Sequence[float | None]) -> list[float | None]:
     tested = sorted((p, at) for at, p in enumerate(ps) if p is not None)
     adjusted: list[float | None] = [None] * len(ps)
     highest = 0.0
-    for rank_of_p, (p, at) in enumerate(tested):
-        highest = max(highest, min(1.0, (len(tested) - rank_of_p) * p))
-        adjusted[at] = highest
+    for n_left, (p, at) in zip(range(len(tested), 0, -1), tested, strict=True):
+        adjusted[at] = highest = max(highest, min(1.0, n_left * p))
     return adjusted
 
 
@@ -128,11 +127,9 @@ def compare(outcomes: "Sequence[Outcome]", baseline: str) -> list[ComparisonRow]
         if outcome is not other and not has_label and len(outcome.final) > 1:
             pairs[at] = outcome, other
     tested = dict(zip(pairs, _tested(list(pairs.values())), strict=True))
-    rows = []
-    for at, outcome in enumerate(outcomes):
-        floor = floors.get(outcome.dataset)
-        rows.append(ComparisonRow(outcome, outcome.mean / floor if floor else None, *tested.get(at, (None, None, ""))))
-    return rows
+    ratios = [each.mean / floors[each.dataset] if floors.get(each.dataset) else None for each in outcomes]
+    untested = None, None, ""
+    return [ComparisonRow(outcomes[at], ratio, *tested.get(at, untested)) for at, ratio in enumerate(ratios)]
 
 
 def _tested(pairs: "Sequence[tuple[Outcome, Outcome]]") -> list[tuple[float, float | None, str]]:
@@ -305,14 +302,15 @@ def standings(outcomes: "Sequence[Outcome]") -> Standings:
     common, best = np.isfinite(means).all(axis=1), means.min(axis=1, initial=math.inf)
     pairs = _pairs(of, datasets, {entry.title: means[:, i].tolist() for i, entry in enumerate(playing)})
 
+    least = dict(zip(datasets, best.tolist(), strict=True))
+
     def standing(entry: "Entry") -> Standing:
-        found = [(of.get((name, entry.title)), least) for name, least in zip(datasets, best, strict=True)]
-        mine = [(outcome, least) for outcome, least in found if outcome is not None]
+        mine = [outcome for (_, title), outcome in of.items() if title == entry.title]
         return Standing(
             entry,
-            relative=_geometric_mean([_log_ratio(outcome.mean, least) for outcome, least in mine]),
-            explored=float(np.mean([outcome.exploration for outcome, _ in mine])),
-            microseconds=_geometric_mean([math.log(outcome.microseconds_per_round) for outcome, _ in mine]),
+            relative=_geometric_mean([_log_ratio(outcome.mean, least[outcome.dataset]) for outcome in mine]),
+            explored=float(np.mean([outcome.exploration for outcome in mine])),
+            microseconds=_geometric_mean([math.log(outcome.microseconds_per_round) for outcome in mine]),
             finished=len(mine),
         )
 
@@ -360,12 +358,11 @@ def _pairs(
     both: list[tuple[Outcome, Outcome]] = []
     for name in datasets:
         for first, second in verdicts:
-            played = of.get((name, first)), of.get((name, second))
-            if played[0] is not None and played[1] is not None:
-                both.append((played[0], played[1]))
+            one, other = of.get((name, first)), of.get((name, second))
+            if one is not None and other is not None:
+                both.append((one, other))
             else:
-                untested = "tie" if played[0] is played[1] else "loss" if played[0] is None else "win"
-                verdicts[first, second].append(untested)
+                verdicts[first, second].append("tie" if one is other else "loss" if one is None else "win")
     for (one, other), (_, _, verdict) in zip(both, _tested(both), strict=True):
         verdicts[one.entry.title, other.entry.title].append(verdict)
     logs = {pair: list(map(_log_ratio, means[pair[0]], means[pair[1]])) for pair in verdicts}

@@ -1,4 +1,4 @@
-"""The store of results: one SQLite file per experiment, one row with a checksum per finished cell."""
+"""Cells (a player on a stream with a seed), and the store of their results: one SQLite file per experiment."""
 
 import hashlib
 import io
@@ -9,24 +9,25 @@ import os
 import shutil
 import sqlite3
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from onebit.experiments.grid import Cell
 from onebit.reporting.text import grouped
 
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
+"""Values of settings: anything JSON can represent."""
 _APPLICATION_ID = 0x31424954  # "1BIT": marks a SQLite file as ours
 _FORMAT_VERSION = 1
 _HEADER_BYTES = 100  # of a SQLite file; its format and application are in it
 _DAMAGE_ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What reading a damaged file raises; Python cannot decode SQLite's message about a table whose name is damaged."""
 _BUSY_SECONDS = 60.0  # a commit takes milliseconds: a longer wait means that another process hangs
-
 _REMEDY = "Move it away or choose another --out."
 _ROW_OVERHEAD = 1000  # bytes of a row beside what is in it; in truth some hundred
 _SCHEMA = (
@@ -41,10 +42,10 @@ CREATE TABLE results (
 """,
     # Apart from the results, which are the same whenever and wherever they are played.
     "CREATE TABLE timings (key TEXT PRIMARY KEY NOT NULL, seconds REAL NOT NULL)",
+    f"PRAGMA user_version = {_FORMAT_VERSION}",
+    f"PRAGMA application_id = {_APPLICATION_ID}",
 )
-# Texts are read and written as bytes: damage may make them anything but text.
-_COLUMNS = ", ".join(f"CAST({column} AS BLOB)" for column in ("key", "cell", "numbers", "arrays", "checksum"))
-_SECONDS = "CASE typeof(seconds) WHEN 'real' THEN seconds END"
+_SELECT = "SELECT key, cell, numbers, arrays, checksum FROM results WHERE key = CAST(? AS TEXT)"
 _INSERT = (
     "INSERT OR REPLACE INTO results VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, CAST(? AS TEXT))"
 )
@@ -57,7 +58,96 @@ _ADVICE = {
     sqlite3.SQLITE_IOERR: "The disk could not be read or written. Nothing finished was lost: see to it and run again.",
 }
 
-_Row: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes]  # key, cell, numbers, arrays and checksum
+_Row: TypeAlias = tuple[bytes, ...]  # key, cell, numbers, arrays and checksum
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A stream or a player by name, with its settings.
+
+    Settings are copied and sorted by name. Two specs are equal when their canonical JSON is:
+    ``1`` and ``1.0`` are different settings, the order in which settings are given does not matter.
+
+    Examples
+    --------
+    >>> Spec("Banditron", {"exploration": 0.02}).label
+    'Banditron(exploration=0.02)'
+    """
+
+    name: str = field(compare=False)
+    settings: Mapping[str, JSON] = field(default_factory=dict, compare=False)
+    """Only what survives JSON exactly: None, bool, int, float other than NaN, str, and lists and dicts of these."""
+    shown: str = field(default="", compare=False)
+    """The name in messages, if that is to be another; it identifies nothing."""
+    canonical: str = field(init=False, repr=False)
+    """The one JSON text of this spec."""
+
+    def __post_init__(self) -> None:
+        try:
+            # Through JSON and back: a private copy, equal to what is read from a store.
+            text = _canonical({"name": self.name, "settings": dict(self.settings)})
+            kept = json.loads(text)["settings"]
+        except TypeError:
+            kept = None
+        if kept != dict(self.settings):
+            raise ValueError(
+                f"settings of {self.name} must survive JSON exactly: None, bool, int, float other than nan, str, list "
+                f"or dict (for NumPy values: .item() or .tolist()); got {dict(self.settings)!r}"
+            )
+        object.__setattr__(self, "settings", kept)
+        object.__setattr__(self, "canonical", text)
+
+    @property
+    def label(self) -> str:
+        """The spec as one would write it in Python."""
+        name = self.shown or self.name
+        given = ", ".join(f"{setting}={_as_python(value)}" for setting, value in self.settings.items())
+        return f"{name}({given})" if given else name
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One player on one stream with one seed, under one version of the code.
+
+    Examples
+    --------
+    >>> cell = Cell(Spec("paper_weak", {"rounds": 500}), Spec("Banditron", {"exploration": 0.02}), 3, "1")
+    >>> cell.label
+    'paper_weak(rounds=500) × Banditron(exploration=0.02), seed 3'
+    >>> cell.key[:12]
+    '7743f6df64cf'
+    """
+
+    stream: Spec
+    player: Spec
+    seed: int
+    version: str
+    """Anything else that the result depends on; another version is another key."""
+    source: Any = field(default=None, compare=False, repr=False)
+    """What the play function needs to make the stream, such as the path of its file; no part of the key."""
+
+    @cached_property
+    def canonical(self) -> str:
+        """The one JSON text of this cell, which its key is the hash of."""
+        seed, version = json.dumps(self.seed), json.dumps(self.version)
+        texts = f'"player":{self.player.canonical},"seed":{seed},"stream":{self.stream.canonical},"version":{version}'
+        return f"{{{texts}}}"
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the canonical JSON, in hexadecimal."""
+        return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
+
+    @property
+    def label(self) -> str:
+        """A readable name of the cell."""
+        return f"{self.stream.label} × {self.player.label}, seed {self.seed}"
+
+
+def grid(streams: Iterable[Spec], players: Iterable[Spec], seeds: Iterable[int], version: str) -> list[Cell]:
+    """Return every player on every stream with every seed: streams outermost, then seeds, then players."""
+    players, seeds = list(players), list(seeds)
+    return [Cell(stream, player, seed, version) for stream in streams for seed in seeds for player in players]
 
 
 class StoreError(ValueError):
@@ -99,11 +189,16 @@ class Result:
                 )
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Result):
-            return NotImplemented
-        return _pack_numbers(self.numbers) == _pack_numbers(other.numbers) and (
-            _pack_arrays(self.arrays) == _pack_arrays(other.arrays)
-        )
+        return self._packed() == other._packed() if isinstance(other, Result) else NotImplemented
+
+    def _packed(self) -> tuple[bytes, bytes]:
+        """Return the numbers as JSON, and the arrays: a line of sorted names, then each in NumPy's own format."""
+        names = sorted(self.arrays)
+        buffer = io.BytesIO()
+        buffer.write(json.dumps(names).encode() + b"\n")
+        for name in names:
+            np.lib.format.write_array(buffer, np.asarray(self.arrays[name], order="C"), allow_pickle=False)
+        return _canonical(self.numbers).encode(), buffer.getvalue()
 
 
 class Played(NamedTuple):
@@ -140,6 +235,7 @@ class Store:
             raise StoreError(f"{path}: found {foreign}. {_REMEDY}")
         with self._explaining(), ExitStack() as opened:
             self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+            self._connection.text_factory = bytes  # damage may make texts anything but text
             opened.callback(self._connection.close)
             # Twice: SQLite also reports damage after a single failed read.
             if _damage_of(self._connection, self.path) and (problem := _damage_of(self._connection, self.path)):
@@ -151,7 +247,8 @@ class Store:
                 with _transaction(self._connection):
                     # Another process may have been faster.
                     if _value_of(self._connection, "PRAGMA application_id") == 0:
-                        _create_tables(self._connection)
+                        for statement in _SCHEMA:
+                            self._connection.execute(statement)
             self._row("")  # fails when the table is not there
             opened.pop_all()
 
@@ -181,8 +278,7 @@ class Store:
 
         Putting the same result again changes nothing, and the first time stays; a different result is an error.
         """
-        texts = cell.key, cell.canonical, _pack_numbers(result.numbers)
-        row = _with_checksum(*(text.encode() for text in texts), _pack_arrays(result.arrays))
+        row = _with_checksum(cell.key.encode(), cell.canonical.encode(), *result._packed())
         n_bytes = sum(map(len, row))
         most = self._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - _ROW_OVERHEAD
         if n_bytes > most:
@@ -222,18 +318,17 @@ class Store:
     def seconds(self, cell: Cell) -> float | None:
         """Return how long a cell took when it was played first, or None if that was not measured."""
         with self._explaining():
-            row = self._connection.execute(f"SELECT {_SECONDS} FROM timings WHERE key = ?", (cell.key,)).fetchone()
-        return None if row is None else row[0]
+            row = self._connection.execute("SELECT seconds FROM timings WHERE key = ?", (cell.key,)).fetchone()
+        return row[0] if row is not None and isinstance(row[0], float) else None
 
     def _rebuild(self, problem: str) -> None:
         """Keep a copy of the damaged file, and rebuild it from all rows that can be read and are sound."""
         # Otherwise SQLite reads nothing of a truncated file.
         self._connection.execute("PRAGMA writable_schema = ON")
-        keys = [key for (key,) in _until_damage(self._connection, "SELECT CAST(key AS BLOB) FROM results")]
-        query = f"SELECT {_COLUMNS} FROM results WHERE key = CAST(? AS TEXT)"
-        rows = [row for key in keys for row in _until_damage(self._connection, query, key) if _is_sound(row)]
-        timings = _until_damage(self._connection, f"SELECT CAST(key AS BLOB), {_SECONDS} FROM timings")
-        times = {key: seconds for key, seconds in timings if seconds is not None}
+        keys = [key for (key,) in _until_damage(self._connection, "SELECT key FROM results")]
+        rows = [row for key in keys for row in _until_damage(self._connection, _SELECT, key) if _is_sound(row)]
+        timings = _until_damage(self._connection, "SELECT key, seconds FROM timings")
+        times = {key: seconds for key, seconds in timings if isinstance(seconds, float)}
         if not rows:
             raise StoreError(f"{self.path}: the file is damaged ({problem}), no result in it can be read. {_REMEDY}")
         copies = (self.path.with_name(f"{self.path.name}.damaged-{number}") for number in itertools.count(1))
@@ -245,7 +340,8 @@ class Store:
             message = f"the file is damaged, and no copy can be kept ({error})"
             raise StoreError(f"{self.path}: {message}. {_REMEDY}") from error
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-            _create_tables(fresh)
+            for statement in _SCHEMA:
+                fresh.execute(statement)
             fresh.executemany(_INSERT, rows)
             fresh.executemany("INSERT INTO timings VALUES (CAST(? AS TEXT), ?)", times.items())
             # In one transaction, under SQLite's lock: processes that have the file open continue with the new one.
@@ -256,7 +352,7 @@ class Store:
         warnings.warn(message, DamageWarning, stacklevel=4)
 
     def _row(self, key: str) -> _Row | None:
-        row: _Row | None = self._connection.execute(f"SELECT {_COLUMNS} FROM results WHERE key = ?", (key,)).fetchone()
+        row: _Row | None = self._connection.execute(_SELECT, (key,)).fetchone()
         return row
 
     @contextmanager
@@ -288,13 +384,6 @@ def _foreign_content(path: Path) -> str:
     return "" if version == _FORMAT_VERSION else f"format {version}, where this onebit reads {_FORMAT_VERSION}"
 
 
-def _create_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of an empty database, and mark it as ours."""
-    for statement in (*_SCHEMA, f"PRAGMA user_version = {_FORMAT_VERSION}"):
-        connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-
-
 @contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """Write all that is written inside, or nothing."""
@@ -311,7 +400,7 @@ def _value_of(connection: sqlite3.Connection, query: str) -> Any:
 def _damage_of(connection: sqlite3.Connection, path: Path) -> str | None:
     """Return what is wrong with the file as such, whatever its rows hold; None if nothing is."""
     try:
-        problem: str = _value_of(connection, "PRAGMA integrity_check(1)")
+        problem = str(_value_of(connection, "PRAGMA integrity_check(1)"), "utf-8", "replace")
     except _DAMAGE_ERRORS as error:
         if not _is_damage(error):
             raise
@@ -355,19 +444,20 @@ def _with_checksum(*contents: bytes) -> _Row:
     for part in contents:
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
-    key, cell, numbers, arrays = contents
-    return key, cell, numbers, arrays, digest.hexdigest().encode()
+    return *contents, digest.hexdigest().encode()
 
 
-def _pack_numbers(numbers: dict[str, int | float]) -> str:
-    return json.dumps(numbers, sort_keys=True, separators=(",", ":"))
+def _canonical(value: Any) -> str:
+    """Return the one JSON text: names sorted, no spaces, ASCII only."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def _pack_arrays(arrays: dict[str, np.ndarray[Any, np.dtype[Any]]]) -> bytes:
-    """Write a line with the sorted names as JSON, then the arrays one after the other in NumPy's own format."""
-    names = sorted(arrays)
-    buffer = io.BytesIO()
-    buffer.write(json.dumps(names).encode() + b"\n")
-    for name in names:
-        np.lib.format.write_array(buffer, np.asarray(arrays[name], order="C"), allow_pickle=False)
-    return buffer.getvalue()
+def _as_python(value: JSON) -> str:
+    """Return a value as Python writes it; objects and functions by name, not as `onebit.typed_json` describes them."""
+    kind, held = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else ("", None)
+    if kind == "made" and isinstance(held, list) and isinstance(held[1], list):
+        given = ", ".join(f"{pair[0]}={_as_python(pair[1])}" for pair in held[1] if isinstance(pair, list))
+        return f"{str(held[0]).rpartition(':')[2]}({given})"
+    if kind == "float":
+        return str(held)
+    return str(held).rpartition(":")[2] if kind == "import" else repr(value)

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from onebit.experiments.grid import Spec
 from onebit.experiments.players import PATIENCE, TOO_LITTLE, Player, PlayerTrace
-from onebit.experiments.workers import run_program
+from onebit.experiments.run import run_program
+from onebit.experiments.store import Spec
 from onebit.extras import require_extra
 from onebit.import_paths import import_path_of
 from onebit.inputs import Integers

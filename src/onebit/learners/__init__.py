@@ -1,10 +1,9 @@
 """The learners, one file for each or for a family. `all_learners` lists them."""
 
 from onebit.learners.bandit_halving import BanditHalving
-from onebit.learners.bandit_svm import BanditSVM
+from onebit.learners.bandit_svm import BanditSVM, FullInformationSVM
 from onebit.learners.base import Learner
 from onebit.learners.baselines import Majority, UniformGuess
-from onebit.learners.full_information_svm import FullInformationSVM
 from onebit.learners.gradient import AdaptiveSurrogate, FullInformationLogistic, Gaptron
 from onebit.learners.linear_bandits import (
     Confidit,
@@ -16,11 +15,10 @@ from onebit.learners.linear_bandits import (
     SquareCB,
 )
 from onebit.learners.nearest_neighbor import NearestNeighbor
-from onebit.learners.p_newtron import PNewtron
 from onebit.learners.passive_aggressive import ConservativePassiveAggressive, FullInformationPassiveAggressive
 from onebit.learners.perceptrons import BanditPerceptron, Banditron, MulticlassPerceptron
 from onebit.learners.saving import load
-from onebit.learners.soba import SOBA
+from onebit.learners.second_order_bandits import SOBA, PNewtron
 from onebit.learners.thompson_sampling import ThompsonSampling
 from onebit.learners.wrapped import Wrapped
 

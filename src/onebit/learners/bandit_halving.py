@@ -126,15 +126,12 @@ class _Settings(NamedTuple):
 
 class _Survivors(State):
     arrays: _Hypotheses
-    may_have_kernel = False
     per_class: ClassVar[tuple[str, ...]] = "scores", "propensities"
 
     def __init__(self, weights: Floats, functions: list[Callable[[Floats], Any]], labels: tuple[Any, ...]) -> None:
-        self._functions, self._labels, self.n_classes = functions, labels, len(labels)
-        self.scores_in_python, self.settings = bool(functions), _Settings(0.0, not functions)
-        n = len(functions or weights)
-        self.arrays = _Hypotheses(weights, np.ones(n, dtype=np.int64), np.zeros(1, dtype=np.int64))
-        self.scratch = self.new_scratch()
+        self._functions, self._labels, self.scores_in_python = functions, labels, bool(functions)
+        alive, restarts = np.ones(len(functions or weights), dtype=np.int64), np.zeros(1, dtype=np.int64)
+        super().__init__(_Hypotheses(weights, alive, restarts), _Settings(0.0, not functions), len(labels))
 
     def new_scratch(self) -> _Votes:
         scores, propensities = np.zeros((2, self.n_classes))

@@ -37,7 +37,7 @@ from onebit.inputs import (
     row_of,
     take,
 )
-from onebit.labels import check_classes, check_labels, encode_labels, positions
+from onebit.labels import check_labels, encode_labels, positions
 from onebit.learners import run
 from onebit.learners.by_hand import ByHand
 from onebit.learners.saving import to_bytes
@@ -96,9 +96,6 @@ class Learner(run.CommonSettings):
     _max_open_tickets: int = 10_000
     _started: bool = False  # whether a run has begun, and there is a state
     _row_shape: tuple[int] | None = None  # of one round's features, once it is known
-
-    _begin = run.begin  # as methods, for loading a file
-    _new_confidence = run.new_confidence
 
     # What a subclass defines: a state, or four methods.
 
@@ -171,8 +168,12 @@ class Learner(run.CommonSettings):
                 if labels is not None:
                     run.codes_of(self, labels, row.shape[1], "among", features)
                 else:
-                    run.begin(self, row.shape[1], None, None, features)
+                    run.begin(self, row.shape[1], run.classes_for(self), given=features)
                 return self._issue(row, among)
+
+    def _new_confidence(self) -> Confidence | None:
+        """Return an estimator of confidence that has learned nothing; None for a learner without scores."""
+        return None if self._state.plays_by_hand else Confidence(len(self._labels), self._state.n_extra)
 
     def _row(self, features: Any) -> Rows:
         """Return a copy of one round's features as a matrix of one row; `score` finds NaN and infinities."""
@@ -328,7 +329,7 @@ class Learner(run.CommonSettings):
             learner = self
             if not self._started:  # this must not start a run: a copy starts it instead
                 learner = type(self)(**self.get_params(deep=False))
-                run.begin(learner, rows.shape[1], None, None)
+                run.begin(learner, rows.shape[1], run.classes_for(learner))
             state, allowed = learner._state, None if among is None else run.allowed_positions(learner, among)
             found = [
                 state.probabilities(row) if allowed is None else state.probabilities_among(row, allowed)
@@ -432,9 +433,8 @@ class Learner(run.CommonSettings):
         """Prepare for rounds with that many features; with ``fresh=False`` keep what was learned."""
         check_integer("n_features", n_features, low=1)
         if fresh or not self._started:
-            chosen = classes if self.classes is None or run.grows(self) else self.classes
             with run.all_or_nothing(self):
-                run.begin(self, n_features, None if chosen is None else check_classes(chosen), seed)
+                run.begin(self, n_features, run.classes_for(self, classes), seed)
             return
         run.check_width(self, n_features)
         if seed is not None and check_seed(seed) != self._key:

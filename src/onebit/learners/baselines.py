@@ -12,7 +12,7 @@ from onebit.engine.state import Scratch, State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, check_number
 from onebit.learners.base import Learner
-from onebit.learners.exploring import choose_mostly_highest, mostly_highest, write_chances, write_propensities
+from onebit.learners.exploring import choose_mostly_highest, fill_propensities, mostly_highest, write_propensities
 from onebit.learners.run import LearnedArray
 from onebit.spaces import Rule, space_for
 
@@ -53,7 +53,7 @@ def _learn_nothing(_answer: Answer, _scratch: Scratch, _settings: Any) -> bool:
     return False
 
 
-_UNIFORM = Rule(f"{__name__}:_UNIFORM", mostly_highest, write_chances, _learn_nothing, _learn_nothing)
+_UNIFORM = Rule(f"{__name__}:_UNIFORM", mostly_highest, fill_propensities, _learn_nothing, _learn_nothing)
 
 
 @dataclass(eq=False, repr=False)
@@ -97,8 +97,9 @@ class Majority(Learner):
     _poor_score: ClassVar[bool] = True  # it ignores the features
 
     def _new_state(self) -> State:
-        rate = check_number("exploration", self.exploration, at_least=0.0, at_most=1.0)
-        return _Shares(_Settings(rate), self.n_features_in_, len(self.classes_))
+        settings = _Settings(check_number("exploration", self.exploration, at_least=0.0, at_most=1.0))
+        n_classes = len(self.classes_)
+        return _Shares(_Counts(np.zeros((2, n_classes)), np.zeros(self.n_features_in_)), settings, n_classes)
 
     tried_, right_ = LearnedArray(), LearnedArray()
 
@@ -114,13 +115,7 @@ class _Settings(NamedTuple):
 
 class _Shares(State):
     arrays: _Counts
-    may_have_kernel = False
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"counts": ("", "class")}
-
-    def __init__(self, settings: _Settings, n_features: int, n_classes: int) -> None:
-        self.settings, self.n_classes = settings, n_classes
-        self.arrays = _Counts(np.zeros((2, n_classes)), np.zeros(n_features))
-        self.scratch = self.new_scratch()
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
         return _ALGORITHM

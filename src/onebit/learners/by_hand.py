@@ -41,6 +41,7 @@ class ByHand(State):
     _learner: Any
 
     def __init__(self, learner: "Learner") -> None:
+        super().__init__((), (), len(learner.classes_))
         self._learner = learner
         self._own("_start")()
 
@@ -64,17 +65,15 @@ class ByHand(State):
                 f"_choose must return a label's position, whether it was explored, its propensity; got {chosen!r}"
             )
         index, explored, propensity = chosen
-        if not isinstance(index, (int, np.integer)) or not 0 <= index < len(self._learner.classes_):
-            raise ValueError(
-                f"_choose must return a position among the {len(self._learner.classes_)} classes; got {index!r}"
-            )
+        if not isinstance(index, (int, np.integer)) or not 0 <= index < self.n_classes:
+            raise ValueError(f"_choose must return a position among the {self.n_classes} classes; got {index!r}")
         if not 0.0 < propensity <= 1.0 + _ROUNDING:
             raise ValueError(f"_choose must return the propensity of its guess, in (0, 1]; got {propensity!r}")
         return int(index), bool(explored), float(propensity), np.empty(0), row
 
     def probabilities(self, row: Rows) -> Floats:
         propensities: Floats = self._own("_probabilities")(check_rows(row, "features"))
-        if np.shape(propensities) != (len(self._learner.classes_),) or not np.isfinite(propensities).all():
+        if np.shape(propensities) != (self.n_classes,) or not np.isfinite(propensities).all():
             raise ValueError(f"_probabilities must return the propensity of each class; got {propensities!r:.80}")
         return propensities
 
@@ -94,6 +93,7 @@ class ByHand(State):
 
     def add_class(self) -> None:
         self._own("_add_class")()
+        self.n_classes += 1
 
     def learns_from_logs(self) -> bool:
         return hasattr(self._learner, "_learn_from_log")
@@ -132,9 +132,3 @@ class ByHand(State):
 
     def restore(self, bookmark: dict[str, Any]) -> None:
         vars(self._learner).update(bookmark)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)

@@ -21,17 +21,17 @@ def mostly_highest(scores: Floats, draw: Draw, settings: Any) -> tuple[int, bool
 
 
 @jit_inline
-def chance_of(is_highest: bool, rate: float, n_classes: int) -> float:
+def propensity_of(is_highest: bool, rate: float, n_classes: int) -> float:
     """Return the propensity of the label with the highest score, or of any other."""
     return rate / n_classes + (1.0 - rate if is_highest else 0.0)
 
 
 @jit_inline
-def write_chances(scores: Floats, settings: Any, out: Floats) -> None:
+def fill_propensities(scores: Floats, settings: Any, out: Floats) -> None:
     """Write the propensity of each label."""
     best = highest(scores)
     for i in range(scores.shape[0]):
-        out[i] = chance_of(i == best, settings[0], scores.shape[0])
+        out[i] = propensity_of(i == best, settings[0], scores.shape[0])
 
 
 @jit_inline
@@ -39,14 +39,14 @@ def choose_mostly_highest(scratch: Any, draw: Draw, settings: Any) -> tuple[int,
     """Do it as the `choose` of an `Algorithm`."""
     label, explored = mostly_highest(scratch.scores, draw, settings)
     is_highest = not explored or label == highest(scratch.scores)
-    scratch.propensities[label] = chance_of(is_highest, settings[0], scratch.scores.shape[0])
+    scratch.propensities[label] = propensity_of(is_highest, settings[0], scratch.scores.shape[0])
     return label, explored
 
 
 @jit_inline
 def write_propensities(scratch: Any, settings: Any) -> None:
     """Do it as the `probabilities` of an `Algorithm`."""
-    write_chances(scratch.scores, settings, scratch.propensities)
+    fill_propensities(scratch.scores, settings, scratch.propensities)
 
 
 @jit_inline

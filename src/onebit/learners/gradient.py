@@ -16,7 +16,7 @@ import scipy.sparse
 from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
 from onebit.engine.loop import UNSCORED, Algorithm, highest, ready_if_finite
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import LARGEST_SQUARE, State, check_finite, divisible_chance
+from onebit.engine.state import LARGEST_SQUARE, State, check_finite, divisible_propensity
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, SparseRows, check_integer, check_number
 from onebit.learners.base import Learner
@@ -92,10 +92,10 @@ class GradientState(State):
         """Learn as if the label had been guessed with that propensity."""
         if truth < 0 and self._kind.full_information:
             return False  # it learns from labels, and this one is unknown
-        chance = divisible_chance(propensity, row) if self._kind._divides else 1.0
+        propensity = divisible_propensity(propensity, row) if self._kind._divides else 1.0
         n_answers = self.arrays.sums[_ANSWERS]
         try:
-            return self.learn_as_played(row, label, False, correct, truth, chance)
+            return self.learn_as_played(row, label, False, correct, truth, propensity)
         finally:
             self.arrays.sums[_ANSWERS] = n_answers  # exploration decays with rounds played, not with known ones
 
@@ -332,11 +332,11 @@ def _mix_two_ways(scratch: Scratch, settings: _Settings) -> tuple[int, float, fl
 @jit_internal
 def _learn_adaptively(state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
     """Take a step along −G, if the right label is known; its length follows from the sum of all ‖G‖² so far."""
-    is_told = answer.truth >= 0
-    if not (is_told or answer.correct):
+    is_known = answer.truth >= 0
+    if not (is_known or answer.correct):
         return False
-    propensity = 1.0 if is_told else answer.propensity
-    length = _write_gradient(answer.truth if is_told else answer.label, scratch, propensity)
+    propensity = 1.0 if is_known else answer.propensity
+    length = _write_gradient(answer.truth if is_known else answer.label, scratch, propensity)
     if length < 0.0:
         return False
     state.sums[_SQUARES] += length * scratch.square[0]

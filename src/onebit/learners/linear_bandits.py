@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from onebit.engine.jit import jit_inline
-from onebit.engine.lengths import MOST
 from onebit.engine.loop import highest
+from onebit.engine.scaling import MOST
 from onebit.engine.state import State
 from onebit.inputs import check_choice, check_integer, check_number
-from onebit.learners.exploring import write_chances
+from onebit.learners.exploring import fill_propensities
 from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings
 
 
@@ -67,7 +67,7 @@ class EpsilonGreedy(RegressionLearner):
 @jit_inline
 def _uniform_at_first(scratch: Scratch, settings: Settings) -> None:
     rate = 1.0 if scratch.answers[0] < settings.own[0] else 0.0
-    write_chances(scratch.scores, (rate,), scratch.propensities)
+    fill_propensities(scratch.scores, (rate,), scratch.propensities)
 
 
 @dataclass(eq=False, repr=False)

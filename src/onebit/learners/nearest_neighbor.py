@@ -9,9 +9,9 @@ import numpy as np
 
 from onebit.bounds import BOUNDS, Claim, is_safe_reach
 from onebit.engine.jit import jit_inline
-from onebit.engine.lengths import row_lengths, unit_of
 from onebit.engine.loop import FULL, READY, UNSCORED, Algorithm
 from onebit.engine.randomness import Draw, uniform, uniform_label
+from onebit.engine.scaling import row_lengths, unit_of
 from onebit.engine.state import State, check_stored, unlocked
 from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_number, dense
@@ -76,7 +76,10 @@ class NearestNeighbor(Learner):
 
     def _new_state(self) -> State:
         radius = check_number("radius", self.radius, above=0.0)
-        return _Remembered(radius, self.n_features_in_, len(self.classes_))
+        scale = 1.0 / max(unit_of(radius), 2.0**-1000)  # the reciprocal of the smallest unit overflows
+        points, labels = np.zeros((_FIRST_CAPACITY, self.n_features_in_)), np.zeros(_FIRST_CAPACITY, dtype=np.int64)
+        arrays = _Neighbors(points, labels, np.zeros(1, dtype=np.int64))
+        return _Remembered(arrays, _Settings(scale, (scale * radius) ** 2), len(self.classes_))
 
     @property
     def labels_(self) -> Any:
@@ -103,15 +106,7 @@ class _Settings(NamedTuple):
 
 class _Remembered(State):
     arrays: _Neighbors
-    may_have_kernel = False
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"points": ("example", ""), "labels": ("example",)}
-
-    def __init__(self, radius: float, n_features: int, n_classes: int) -> None:
-        scale = 1.0 / max(unit_of(radius), 2.0**-1000)  # the reciprocal of the smallest unit overflows
-        self.settings, self.n_classes = _Settings(scale, (scale * radius) ** 2), n_classes
-        points, labels = np.zeros((_FIRST_CAPACITY, n_features)), np.zeros(_FIRST_CAPACITY, dtype=np.int64)
-        self.arrays = _Neighbors(points, labels, np.zeros(1, dtype=np.int64))
-        self.scratch = self.new_scratch()
 
     def new_scratch(self) -> _Scratch:
         return _Scratch(np.empty(0), np.empty(1, dtype=np.int64), np.empty(self.n_classes))
@@ -122,10 +117,8 @@ class _Remembered(State):
     def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> _Scratch:
         """Return scratch with the nearest example among those with an allowed label."""
         now, (compiled, _, scratch, settings) = self.arrays, self._make_ready(prepared)
-        kept = np.flatnonzero(np.isin(now.labels[: now.size[0]], among))
-        with_room = np.append(kept, 0)
-        places = np.searchsorted(among, now.labels[with_room])
-        some = _Neighbors(now.points[with_room], places, np.array([len(kept)]))
+        kept = np.append(np.flatnonzero(np.isin(now.labels[: now.size[0]], among)), 0)  # the last place is room
+        some = _Neighbors(now.points[kept], np.searchsorted(among, now.labels[kept]), np.array([len(kept) - 1]))
         why = compiled.guess(tuple(some), unlocked(prepared), scratch, 0, 0, settings)[0]
         if why != READY:
             self._settle(why, prepared, 0, row)

@@ -16,7 +16,7 @@ from onebit.game import Answer
 from onebit.inputs import Floats, check_choice, check_number
 from onebit.kernels import Gaussian, Multinomial, Polynomial, Rational
 from onebit.learners.base import Learner
-from onebit.learners.exploring import chance_of, mostly_highest, n_allowed, write_chances
+from onebit.learners.exploring import fill_propensities, mostly_highest, n_allowed, propensity_of
 from onebit.spaces import Rule, space_for
 
 
@@ -272,7 +272,7 @@ def _learn_banditron(answer: Answer, scratch: Scratch, settings: Any) -> bool:
         gains[i] = -1.0 if i == greedy else 0.0
     if answer.correct:
         # Dividing by the propensity makes the step unbiased, however rarely the label is played.
-        gains[label] += 1.0 / chance_of(label == greedy, settings[0], n_allowed(scores))
+        gains[label] += 1.0 / propensity_of(label == greedy, settings[0], n_allowed(scores))
     return True
 
 
@@ -289,10 +289,10 @@ def _learn_logged(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
 _BANDITRON = Rule(
     f"{__name__}:_BANDITRON",
     mostly_highest,
-    write_chances,
+    fill_propensities,
     _learn_banditron,
     _learn_logged,
-    divides_by_chances=True,
+    divides_by_propensity=True,
     always_draws=True,
 )
 
@@ -360,5 +360,5 @@ def _learn_label(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
 
 
 _MULTICLASS = Rule(
-    f"{__name__}:_MULTICLASS", mostly_highest, write_chances, _learn_label, _learn_label, full_information=True
+    f"{__name__}:_MULTICLASS", mostly_highest, fill_propensities, _learn_label, _learn_label, full_information=True
 )

@@ -21,14 +21,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
-from onebit.engine.lengths import LEAST, MOST
 from onebit.engine.loop import UNSCORED, Algorithm, clear, highest, ready_if_finite
 from onebit.engine.randomness import Draw, uniform
+from onebit.engine.scaling import LEAST, MOST
 from onebit.engine.state import State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_choice, check_number, check_switch, dense
 from onebit.learners.base import Learner
-from onebit.learners.exploring import write_chances
+from onebit.learners.exploring import fill_propensities
 from onebit.machine_memory import check_memory
 
 _FULL, _DIAGONAL, _LOGISTIC = range(3)
@@ -81,7 +81,7 @@ class Settings(NamedTuple):
 
 @jit_inline
 def _mostly_highest(scratch: Scratch, settings: Settings) -> None:
-    write_chances(scratch.scores, settings.own, scratch.propensities)
+    fill_propensities(scratch.scores, settings.own, scratch.propensities)
 
 
 class RegressionLearner(Learner):

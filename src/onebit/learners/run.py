@@ -16,7 +16,6 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import validate_data
 
-from onebit.confidence import Confidence
 from onebit.engine.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, is_right
 from onebit.game import Guess
 from onebit.inputs import (
@@ -35,9 +34,9 @@ from onebit.labels import (
     check_answers,
     check_classes,
     check_labels,
-    classes_and_codes,
     codes_of_right,
     encode_labels,
+    first_right,
     infer_classes,
     positions,
 )
@@ -69,6 +68,7 @@ else:
 
 
 _LEAST_PROPENSITY = 2.0**-1000  # the reciprocal of less may overflow
+_MOST_REPORTS, _LEAST_STEP = 200, 50  # of progress: how often, and after how many rounds
 _LET_IT_JOIN = "list it in classes=, or let it join a run that has begun: add_class"
 
 
@@ -132,19 +132,26 @@ def grows(learner: "Learner") -> bool:
     return isinstance(learner.classes, str) and learner.classes == "grow"
 
 
+def classes_for(learner: "Learner", given: Any = None, labels: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+    """Return the classes of a run that begins: those of the setting, or else those given, or those of the labels."""
+    if learner.classes is not None and not grows(learner):
+        given = learner.classes
+    elif given is None and labels is not None:
+        given = infer_classes(labels)
+    elif given is None and grows(learner):
+        raise ValueError("no label is known yet: guess(x, among=[…]), learn_labels or play brings the first ones")
+    elif given is None:
+        raise ValueError(
+            "classes is not known: pass a count or a list of labels, "
+            f'for example {type(learner).__name__}(classes=["yes", "no"])'
+        )
+    return check_classes(given)
+
+
 def begin(
-    learner: "Learner", n_features: int, classes: npt.NDArray[Any] | None, seed: int | None, given: Any = None
+    learner: "Learner", n_features: int, classes: npt.NDArray[Any], seed: int | None = None, given: Any = None
 ) -> None:
     """Set up an empty state, within `all_or_nothing`. `given` is a frame, or what may be one."""
-    if classes is None:
-        if grows(learner):
-            raise ValueError("no label is known yet: guess(x, among=[…]), learn_labels or play brings the first ones")
-        if learner.classes is None:
-            raise ValueError(
-                "classes is not known: pass a count or a list of labels, "
-                f'for example {type(learner).__name__}(classes=["yes", "no"])'
-            )
-        classes = check_classes(learner.classes)
     learner._key = check_seed(learner.seed if seed is None else seed)
     learner.classes_, learner._labels = classes, tuple(classes.tolist())
     learner.n_features_in_, learner._row_shape = n_features, (n_features,)
@@ -159,11 +166,6 @@ def begin(
     }
     learner.n_rounds_ = learner.n_mistakes_ = learner.n_updates_ = learner.n_uniform_guesses_ = 0
     learner._tickets = learner._confidence = None
-
-
-def new_confidence(learner: "Learner") -> Confidence | None:
-    """Return an estimator of confidence that has learned nothing; None for a learner without scores."""
-    return None if learner._state.plays_by_hand else Confidence(len(learner._labels), learner._state.n_extra)
 
 
 @contextmanager
@@ -245,8 +247,7 @@ def allowed_positions(learner: "Learner", among: Any) -> Integers:
 def codes_of(learner: "Learner", labels: npt.NDArray[Any], n_features: int, name: str, given: Any) -> Integers:
     """Return the positions of labels; begin a run if needed, and add new labels where classes grow."""
     if not learner._started:
-        chosen = infer_classes(labels) if learner.classes is None or grows(learner) else learner.classes
-        begin(learner, n_features, check_classes(chosen), None, given)
+        begin(learner, n_features, classes_for(learner, labels=labels), given=given)
     elif grows(learner):
         met = infer_classes(labels)
         if (is_new := positions(met, learner.classes_) < 0).any():
@@ -330,21 +331,17 @@ def _begin_stream(
     if several and learner.full_information:
         name = type(learner).__name__
         raise ValueError(f"y must hold one label for each round: the feedback of {name} is the right label itself")
-    if not fresh and learner._started:
+    if fresh or not learner._started:
+        known = classes_for(learner, labels.shape[1] if several and classes is None else classes, labels)
+        begin(learner, n_features, known, seed, given)
+        codes = None if several else encode_labels(labels, known)
+    else:
         learner.begin(n_features, seed=seed, fresh=False)
         check_columns(learner, given, reset=False)
-        if not several:
-            return codes_of(learner, labels, n_features, "y", given)
-    else:
-        chosen = classes if learner.classes is None or grows(learner) else learner.classes
-        if not several:
-            known, codes = classes_and_codes(labels, chosen)
-            begin(learner, n_features, known, seed, given)
-            return codes
-        begin(learner, n_features, check_classes(labels.shape[1] if chosen is None else chosen), seed, given)
-    if len(learner.classes_) != labels.shape[1]:
+        codes = None if several else codes_of(learner, labels, n_features, "y", given)
+    if several and len(learner.classes_) != labels.shape[1]:
         raise ValueError(f"y must have a column for each of the {len(learner.classes_)} classes; got {labels.shape[1]}")
-    return codes_of_right(labels)
+    return codes_of_right(labels) if codes is None else codes
 
 
 def play_stream(
@@ -359,7 +356,7 @@ def play_stream(
     keep_guesses: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
     by_round: bool = False,
-    answer: Callable[[Guess, int, bool], bool] | None = None,
+    asks: Callable[[Guess, bool], bool] | None = None,
 ) -> Record:
     """Play a whole stream, compiled unless `by_round`; the arguments are those of `onebit.play` and `play_rounds`."""
     rows = check_rows(X)
@@ -370,9 +367,9 @@ def play_stream(
         codes, first = _begin_stream(learner, rows, labels, X, seed, fresh, classes), learner.n_rounds_
         if by_round or learner._state.plays_by_hand:
             pairs = ((row_of(rows, t), code) for t, code in enumerate(codes.tolist()))
-            play_rounds(learner, pairs, record, answer=answer, on_progress=on_progress)
+            play_rounds(learner, pairs, record, asks=asks, on_progress=on_progress)
             return record
-        step = n if on_progress is None else _progress_step(n)
+        step = n if on_progress is None else max(_LEAST_STEP, n // _MOST_REPORTS)
         try:
             for start in range(0, n, step):
                 some = rows if step == n else take(rows, start, start + step)
@@ -393,32 +390,23 @@ def play_rounds(
     rounds: Iterable[tuple[Any, int]],
     record: Record,
     *,
-    answer: Callable[[Guess, int, bool], bool] | None = None,
+    asks: Callable[[Guess, bool], bool] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> int:
     """Play rounds by calling `guess` and `tell`; return how many, at most as many as the record is for.
 
-    Parameters
-    ----------
-    learner : Learner
-        Its run has begun.
-    rounds : iterable
-        The features of each round and the position of its right label (or as `codes_of_right`).
-    record : Record
-        What happened is written there.
-    answer : callable, optional
-        Gives the feedback instead of `tell`; it is called with the guess, the code and whether the guess was right, and
-        returns whether the label was asked for, which is no mistake.
-    on_progress : callable, optional
-        Called now and then with how many rounds are played, and of how many.
+    A round is its features and the position of its right label (or as `codes_of_right`). `asks` is called with each
+    guess and whether it is right, and returns whether the label is asked for, which is no mistake.
     """
     counts, limit, updates, t = record.counts, int(record.checkpoints[-1]), learner.n_updates_, 0
-    step = _progress_step(limit)
+    step = max(_LEAST_STEP, limit // _MOST_REPORTS)
     for t, (features, code) in enumerate(rounds, start=1):
         guess = learner.guess(features)
-        correct, asked = bool(is_right(guess.index, code)), False
-        if answer is not None:
-            asked = answer(guess, code, correct)
+        correct = bool(is_right(guess.index, code))
+        asked = asks is not None and asks(guess, correct)
+        named = guess.index if correct else first_right(code)  # where several are right, one of them
+        if asked and named >= 0:
+            learner.label(guess, learner._labels[named])
         elif learner.full_information:
             learner.tell(guess, correct, learner._labels[code])
         else:
@@ -436,8 +424,3 @@ def play_rounds(
             break
     counts[UPDATES] = learner.n_updates_ - updates
     return t
-
-
-def _progress_step(n_rounds: int) -> int:
-    """Return after how many rounds progress is reported: at most 200 times."""
-    return max(50, n_rounds // 200)

@@ -28,6 +28,7 @@ from onebit.game import Tickets
 from onebit.import_paths import import_path_of
 from onebit.inputs import MAX_SEED, check_integer, check_seed
 from onebit.labels import check_classes
+from onebit.learners import run
 from onebit.machine_memory import MemoryBudgetError, check_memory, no_more_than
 from onebit.typed_json import Trusted, describe, parse, restore, write
 
@@ -286,7 +287,7 @@ def _put_back(learner: "Learner", header: dict[str, Any], arrays: _Arrays, label
     if not isinstance(labels, np.ndarray):  # a small file could hold a large count
         raise ValueError(f"its labels are no list: {labels!r:.80}")
     with no_more_than(_ROOM + 8 * size):
-        learner._begin(n_features, check_classes(labels), check_seed(header["seed"]))
+        run.begin(learner, n_features, check_classes(labels), check_seed(header["seed"]))
     if not learner._state.plays_by_hand:
         _unpack_state(learner._state, folders["state"])
     vars(learner).update(counts)

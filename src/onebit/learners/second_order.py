@@ -27,7 +27,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
 from onebit.engine.loop import FULL, UNSCORED, Algorithm, Record, ready_if_finite
-from onebit.engine.state import LARGEST_SQUARE, State, check_finite, divisible_chance
+from onebit.engine.state import LARGEST_SQUARE, State, check_finite, divisible_propensity
 from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Integers, Rows, check_switch, dense
 from onebit.learners.base import Learner
@@ -169,9 +169,9 @@ class SecondOrderState(State):
         self._tidy()
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        chance = divisible_chance(propensity, row)
+        propensity = divisible_propensity(propensity, row)
         try:
-            return self.learn_as_played(row, label, False, correct, truth, chance)
+            return self.learn_as_played(row, label, False, correct, truth, propensity)
         finally:
             self._tidy()
 

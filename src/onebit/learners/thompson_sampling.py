@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from onebit.engine.jit import jit_inline, jit_no_refcount
-from onebit.engine.lengths import MOST
 from onebit.engine.loop import highest
 from onebit.engine.randomness import LEARNER, Draw, philox, to_unit
+from onebit.engine.scaling import MOST
 from onebit.inputs import Floats, check_number
-from onebit.learners.exploring import write_chances
+from onebit.learners.exploring import fill_propensities
 from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings
 
 # Which of several independent normal numbers is the largest: one draw of them, and each one's probability. Label i wins
@@ -126,7 +126,7 @@ def _winning(scratch: Scratch, settings: Settings) -> None:
     if _is_uncertain(scratch):
         _winning_chances(scratch.scores, scratch.widths, settings.own[0], scratch.below, scratch.propensities)
     else:
-        write_chances(scratch.scores, (0.0,), scratch.propensities)
+        fill_propensities(scratch.scores, (0.0,), scratch.propensities)
 
 
 @jit_no_refcount

@@ -2,7 +2,8 @@
 
 import copy
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ _MOST_AT_ONCE = 100
 _NOT_PUBLIC = ("tests", "conftest", "externals", "experimental")
 
 
+@dataclass(eq=False, repr=False)
 class Wrapped(Learner):
     """One copy of a scikit-learn classifier for every label, which predicts whether that label is right; ε-greedy.
 
@@ -73,20 +75,10 @@ class Wrapped(Learner):
     classifier for every choice, ε-greedy).
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        exploration: float = 0.05,
-        refit: str = "partial",
-        *,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.exploration = exploration
-        self.refit = refit
-        self.classes = classes
-        self.seed = seed
+    estimator: Any = None
+    exploration: float = 0.05
+    refit: str = "partial"
+    _poor_score: ClassVar[bool] = True  # it depends on the classifier, and columns are not scaled
 
     # The four methods of a learner.
 
@@ -217,12 +209,6 @@ class Wrapped(Learner):
             raise ValueError("a row that its classifier learned from has a label beyond the classes")
         for n in range(len(right)):
             self._learn(rows[n : n + 1], int(labels[n]), bool(right[n]))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # The score depends on the classifier, and columns are not scaled.
-        tags.classifier_tags.poor_score = True
-        return tags
 
 
 def _named_classifier(path: str) -> Any:

@@ -191,7 +191,7 @@ def scene_from_table(
     It is parsed in a child process with limited memory, one at a time, so that no file can crash the playground. The
     extension of `file_name` determines the format; `label` and `drop` are as in `onebit.streams.read_table`.
     """
-    from onebit.streams.table import count_columns  # imports Polars, a large library
+    from onebit.streams.text import count_columns  # imports Polars, a large library
 
     check_seed(seed)
     if ending(Path(file_name)) not in (".csv", ".tsv"):

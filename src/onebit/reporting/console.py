@@ -49,20 +49,14 @@ def print_table(console: Console, table: Table) -> None:
 @contextmanager
 def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar with the time left, and warnings for users above it; call what it yields with (done, total)."""
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("time left"),
-        TimeRemainingColumn(),
-    )
+    name, parts, left = TextColumn("{task.description}", markup=False), MofNCompleteColumn(), TextColumn("time left")
+    columns = name, BarColumn(), parts, TimeElapsedColumn(), left, TimeRemainingColumn()
     with Progress(*columns, console=console) as progress, warnings.catch_warnings():
         show_usual = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, UserWarning):
-                say_note(console, str(message))
+                print_note(console, str(message))
             else:
                 show_usual(message, category, *where, **more)
 
@@ -71,7 +65,7 @@ def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, 
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def say_note(console: Console, text: str) -> None:
+def print_note(console: Console, text: str) -> None:
     """Print what a user should know, as one line; above a bar, if there is one."""
     console.print(Text.assemble(("note: ", "bold"), on_screen(text)), soft_wrap=True)
 
@@ -89,6 +83,6 @@ def prepare_folder(folder: Path, given: str | None = None) -> None:
         raise ValueError(f"{named} cannot be written ({reason}); choose another folder") from error
 
 
-def say_where(console: Console, what: str, folder: Path) -> None:
+def print_where(console: Console, what: str, folder: Path) -> None:
     """Print what is in the folder now."""
     console.print(Text.assemble(f"{what} in ", on_screen(str(folder), "bold"), "."), soft_wrap=True)

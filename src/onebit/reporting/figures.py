@@ -6,8 +6,8 @@ Which colour a learner has is in `onebit.reporting.looks`. Nothing here changes 
 import io
 import math
 import warnings
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +54,11 @@ _MULTIPLES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _FINE_MULTIPLES = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 
 
-def looks() -> AbstractContextManager[None]:
-    """Return a context in which matplotlib draws in our style; afterwards its settings are as before."""
-    return matplotlib.rc_context(_LOOKS)
+@contextmanager
+def looks() -> Iterator[None]:
+    """Let matplotlib draw in our style, in a ``with`` statement or a function decorated by it."""
+    with matplotlib.rc_context(_LOOKS):
+        yield
 
 
 def new_figure(n_rows: int, n_columns: int, height: float) -> tuple[Figure, list[Axes]]:

@@ -15,7 +15,7 @@ from onebit.reporting.text import Cell, Table, in_page
 _NOTHING = "–"  # in a cell that has no text
 
 
-class Heading(NamedTuple):
+class _Heading(NamedTuple):
     """A heading."""
 
     text: str
@@ -36,27 +36,31 @@ class Drawing(NamedTuple):
     draw: Callable[[], Any]  # called when its turn comes: a figure of matplotlib takes megabytes
 
 
-Block: TypeAlias = str | Heading | _Code | Drawing | Table | Mapping[str, str]
+_Block: TypeAlias = str | _Heading | _Code | Drawing | Table | Mapping[str, str]
 """A part of a page: a paragraph of plain text, or one of the others; a mapping is a list of names and values."""
 
 
-def write_page(path: Path, title: str, blocks: Sequence[Block], figures: Path | None = None) -> None:
+def write_page(path: Path, title: str, blocks: Sequence[_Block], figures: Path | None = None) -> None:
     """Write a page; titles and texts are plain. Figures are saved in a folder too, by default ``figures`` beside it."""
     template = files("onebit.reporting").joinpath("page.html").read_text(encoding="utf-8")
     body = "\n".join(_html(block, figures or path.parent / "figures") for block in blocks) + "\n"
     replace_file(path, Template(template).substitute(title=in_page(title), body=body).encode())
 
 
-def section(title: str, *blocks: Block) -> list[Block]:
+def section(title: str, *blocks: _Block) -> list[_Block]:
     """Return blocks under a heading; nothing, if there are none."""
-    return [Heading(title), *blocks] if blocks else []
+    return [_Heading(title), *blocks] if blocks else []
 
 
-def what_was_run(details: Mapping[str, str]) -> list[Block]:
-    """Return the facts of a run, and the command that gives the same again, which is called "Command" in there."""
-    facts = {**details, "Version": f"onebit {version('onebit')}"}
-    command = facts.pop("Command")
-    return [Heading("What was run"), facts, Heading("How to get it again"), _Code(command)]
+def what_was_run(details: Mapping[str, str]) -> list[_Block]:
+    """Return the facts of a run; its command is left to `how_again`."""
+    facts = {name: text for name, text in details.items() if name != "Command"}
+    return [_Heading("What was run"), {**facts, "Version": f"onebit {version('onebit')}"}]
+
+
+def how_again(details: Mapping[str, str]) -> list[_Block]:
+    """Return the command that gives the same again, which is called "Command" among the facts."""
+    return [_Heading("How to get it again"), _Code(details["Command"])]
 
 
 def _prose(text: str) -> str:
@@ -64,9 +68,9 @@ def _prose(text: str) -> str:
     return re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "\N{NO-BREAK SPACE}", in_page(text))
 
 
-def _html(block: Block, figures: Path) -> str:
+def _html(block: _Block, figures: Path) -> str:
     match block:
-        case Heading(text):
+        case _Heading(text):
             return f"<h2>{in_page(text)}</h2>"
         case _Code(text):
             return f"<pre><code>{in_page(text)}</code></pre>"

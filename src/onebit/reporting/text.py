@@ -71,7 +71,7 @@ def _in_csv(cell: object) -> object:
 
 def in_shell(words: Iterable[str]) -> str:
     """Return a command as one types it."""
-    return " ".join(_quoted(word) for word in words)
+    return " ".join(map(_quoted, words))
 
 
 def _quoted(word: str) -> str:
@@ -80,10 +80,10 @@ def _quoted(word: str) -> str:
     # Byte by byte: it is right for letters of any width, and for bytes that are no text.
     pieces = []
     for letter in word:
-        if not letter.isprintable():
-            pieces += [f"\\x{byte:02x}" for byte in letter.encode("utf-8", "surrogateescape")]
-        else:
+        if letter.isprintable():
             pieces.append(f"\\{letter}" if letter in "\\'" else letter)
+        else:
+            pieces += [f"\\x{byte:02x}" for byte in letter.encode("utf-8", "surrogateescape")]
     return f"$'{''.join(pieces)}'"
 
 
@@ -166,7 +166,6 @@ class Table:
         """Return heading, style and cells of every column in which some cell has something."""
         styles = self.styles or ("name", *["number"] * (len(self.columns) - 1))
         rows = [[Cell(each) if isinstance(each, str) else each for each in row] for row in self.rows]
-        columns = [
-            (*about, [row[at] for row in rows]) for at, about in enumerate(zip(self.columns, styles, strict=True))
-        ]
+        cells = [list(column) for column in zip(*rows, strict=True)] or [[]] * len(self.columns)
+        columns = zip(self.columns, styles, cells, strict=True)
         return [column for column in columns if any(cell.text for cell in column[2])]

@@ -36,7 +36,7 @@ from onebit.decider.requests import call_of, request_of
 from onebit.decider.tickets import Kind, Ticket
 from onebit.machine_memory import memory as machine_memory
 from onebit.service.audit import AuditLog
-from onebit.service.gate import Gate, Problem, Route, json_response, page_routes, problem_of
+from onebit.service.gate import Gate, Problem, Route, json_response, page_routes
 from onebit.service.metrics import Metrics
 from onebit.service.tokens import ANYBODY, NAME, Token, Tokens, check_name
 from onebit.service.workers import DeciderWorker, WorkerPool
@@ -251,10 +251,10 @@ def _verb(name: str, role: str, verb: Any, takes_lists: bool = False, method: st
     The verb's docstring describes it, and ends with an example.
     """
 
-    async def work(request: Request, asked: Any) -> Any:
+    def work(request: Request, asked: Any) -> Any:
         call = partial(_call_all, verb, asked) if isinstance(asked, list) else partial(verb, **structs.asdict(asked))
-        worker = await request.app.workers.find(**request.path_params)
-        return await worker.submit(call, len(request.scope["state"]["body"]), verb is calls.guess)
+        n_bytes = len(request.scope["state"]["body"])
+        return request.app.workers.submit(*request.path_params.values(), call, n_bytes, verb is calls.guess)
 
     about, _, example = _described(verb).partition(" Example: ")
     result: Any = calls.RESULTS.get(verb.__name__, _ANY)
@@ -274,7 +274,7 @@ def _call_all(verb: Any, items: list[Any], decider: Decider) -> list[Any]:
         try:
             answers.append(call_of(verb, item)(decider))
         except (ValueError, OSError, RecursionError) as error:
-            answers.append(problem_of(error).described())
+            answers.append(Problem.of(error).described())
     return answers
 
 
@@ -331,7 +331,7 @@ def _summary(worker: DeciderWorker, seconds: float) -> dict[str, Any]:
     try:
         status, is_busy = worker.status_within(seconds)
     except (Problem, ValueError, OSError) as error:
-        return {"state": "fault", "says": problem_of(error).detail}
+        return {"state": "fault", "says": Problem.of(error).detail}
     numbers: dict[str, Any] | None = None
     if status is not None:
         n_answered = status.right + status.wrong

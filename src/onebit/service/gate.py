@@ -64,47 +64,6 @@ _LOG = logging.getLogger("onebit.serve")
 # Errors.
 
 
-class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
-    """A refused request, with status and message.
-
-    `error` names the exception that the library would raise, and `onebit.Client` raises. `remedy` is the problem
-    without its remedy, and the call that is the remedy, which `onebit.Client` and the page format in their own way.
-    """
-
-    def __init__(self, status: int, detail: str, error: str = "ValueError", retry_after: int | None = None) -> None:
-        super().__init__(detail)
-        self.status, self.detail, self.error = status, detail, error
-        self.remedy: dict[str, Any] | None = None
-        self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
-        if status == HTTPStatus.UNAUTHORIZED:
-            self.headers["WWW-Authenticate"] = "Bearer"
-        if status == HTTPStatus.REQUEST_TIMEOUT:
-            self.headers["Connection"] = "close"  # the unread rest of the body is not the next request
-
-    def described(self) -> dict[str, Any]:
-        """Return the problem as plain JSON values."""
-        title = HTTPStatus(self.status).phrase
-        described = {"title": title, "status": self.status, "detail": self.detail[:_LONGEST], "error": self.error}
-        return described if self.remedy is None else described | {"remedy": self.remedy}
-
-    def response(self) -> Response:
-        """Return the problem as a response."""
-        return Response(json.dumps(self.described()), self.status, self.headers, "application/problem+json")
-
-    def written(self) -> bytes:
-        """Return the bytes of a response that closes the connection."""
-        response = self.response()
-        headers = [*response.raw_headers, *_HEADERS]
-        headers += [] if "Connection" in self.headers else [(b"connection", b"close")]
-        lines = [f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}".encode()]
-        return b"\r\n".join([*lines, *(name + b": " + value for name, value in headers), b"", response.body])
-
-
-def busy(detail: str) -> Problem:
-    """Return the problem of a request that may be sent again in a second."""
-    return Problem(503, f"{detail}; try again", "BusyError", 1)
-
-
 _AGAIN = "try again, with the same key"
 # Status, name of the exception for clients, seconds after which to try again, and message, if not the exception's own.
 _PROBLEMS: list[tuple[type[BaseException], int, str, int | None, str]] = [
@@ -125,24 +84,65 @@ _PROBLEMS: list[tuple[type[BaseException], int, str, int | None, str]] = [
 ]  # fmt: skip
 
 
-def problem_of(error: BaseException) -> Problem:
-    """Return the problem for an exception; internal errors get a generic message, and none tells a path."""
-    if isinstance(error, Problem):
-        return error
-    if isinstance(error, HTTPException):
-        is_missing = error.status_code == HTTPStatus.NOT_FOUND
-        message = "there is nothing at this address; /api lists what there is" if is_missing else str(error.detail)
-        problem = Problem(error.status_code, message)
-        problem.headers |= error.headers or {}
+class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
+    """A refused request, with status and message.
+
+    `error` names the exception that the library would raise, and `onebit.Client` raises. `remedy` is the problem
+    without its remedy, and the call that is the remedy, which `onebit.Client` and the page format in their own way.
+    """
+
+    def __init__(self, status: int, detail: str, error: str = "ValueError", retry_after: int | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.error = status, detail, error
+        self.remedy: dict[str, Any] | None = None
+        self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+        if status == HTTPStatus.UNAUTHORIZED:
+            self.headers["WWW-Authenticate"] = "Bearer"
+        if status == HTTPStatus.REQUEST_TIMEOUT:
+            self.headers["Connection"] = "close"  # the unread rest of the body is not the next request
+
+    @classmethod
+    def busy(cls, detail: str) -> "Problem":
+        """Return the problem of a request that may be sent again in a second."""
+        return cls(503, f"{detail}; try again", "BusyError", 1)
+
+    @classmethod
+    def of(cls, error: BaseException) -> "Problem":
+        """Return the problem for an exception; internal errors get a generic message, and none tells a path."""
+        if isinstance(error, Problem):
+            return error
+        if isinstance(error, HTTPException):
+            is_missing = error.status_code == HTTPStatus.NOT_FOUND
+            message = "there is nothing at this address; /api lists what there is" if is_missing else str(error.detail)
+            problem = Problem(error.status_code, message)
+            problem.headers |= error.headers or {}
+            return problem
+        _, status, name, retry_after, message = next(known for known in _PROBLEMS if isinstance(error, known[0]))
+        problem = Problem(status, message.format(error) if message else str(error), name, retry_after)
+        if isinstance(error, tickets.AdvisedError):
+            routes, problem.remedy = {"add_class": "classes"}, vars(error)
+            problem.detail = error.worded(
+                lambda verb, given: f"POST …/{routes.get(verb, verb)} {json.dumps(given, ensure_ascii=False)}"
+            )
         return problem
-    _, status, name, retry_after, message = next(known for known in _PROBLEMS if isinstance(error, known[0]))
-    problem = Problem(status, message.format(error) if message else str(error), name, retry_after)
-    if isinstance(error, tickets.AdvisedError):
-        routes, problem.remedy = {"add_class": "classes"}, vars(error)
-        problem.detail = error.worded(
-            lambda verb, given: f"POST …/{routes.get(verb, verb)} {json.dumps(given, ensure_ascii=False)}"
-        )
-    return problem
+
+    def described(self) -> dict[str, Any]:
+        """Return the problem as plain JSON values."""
+        title = HTTPStatus(self.status).phrase
+        described = {"title": title, "status": self.status, "detail": self.detail[:_LONGEST], "error": self.error}
+        return described if self.remedy is None else described | {"remedy": self.remedy}
+
+    def response(self) -> Response:
+        """Return the problem as a response."""
+        return Response(json.dumps(self.described()), self.status, self.headers, "application/problem+json")
+
+    def written(self) -> bytes:
+        """Return the bytes of a response that closes the connection."""
+        response = self.response()
+        headers = [*response.raw_headers, *_HEADERS]
+        headers += [] if "Connection" in self.headers else [(b"connection", b"close")]
+        lines = [f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}".encode()]
+        return b"\r\n".join([*lines, *(name + b": " + value for name, value in headers), b"", response.body])
 
 
 # Routes.
@@ -311,7 +311,7 @@ class Gate:
             message = "the service stopped before this was done, and nothing of it happened; try again"
             await Problem(504, message, "BusyError", 1).response()(scope, receive, send_with_headers)
         except Exception as error:
-            problem = problem_of(error)
+            problem = Problem.of(error)
             if problem.status >= 500 and not isinstance(error, Problem):
                 _LOG.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
             if not is_begun:

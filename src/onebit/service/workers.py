@@ -23,7 +23,7 @@ from onebit.decider.tickets import LogError, LogWriteError, OwnedError, Status, 
 from onebit.extras import require_extra
 from onebit.files import make_folder
 from onebit.machine_memory import Budget, MemoryBudgetError
-from onebit.service.gate import Problem, busy, problem_of
+from onebit.service.gate import Problem
 from onebit.service.tokens import check_name
 
 _MOST_DECIDERS = 200  # maximum number of deciders; each has a thread and a file
@@ -90,15 +90,15 @@ class DeciderWorker:
         """
         self.open_decider()
         if self._queue.qsize() >= _MOST_WAITING:
-            raise busy(f"{_MOST_WAITING} requests are in line for {self.title}")
+            raise Problem.busy(f"{_MOST_WAITING} requests are in line for {self.title}")
         if self._n_bytes + n_bytes > _MOST_BYTES_FOR_ONE:
-            raise busy(f"requests of {_MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}")
+            raise Problem.busy(f"requests of {_MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}")
         if self._pool.n_bytes + n_bytes > _MOST_BYTES_WAITING:
-            raise busy(f"requests of {_MOST_BYTES_WAITING >> 20} MB are in line")
+            raise Problem.busy(f"requests of {_MOST_BYTES_WAITING >> 20} MB are in line")
         job = _Job(call, claims, asyncio.get_running_loop().create_future(), threading.Lock())
         with self._queueing:
             if self._is_closed:
-                raise busy(_STOPPING)
+                raise Problem.busy(_STOPPING)
             self._queue.put(job)
         self._n_bytes += n_bytes
         self._pool.n_bytes += n_bytes
@@ -117,12 +117,12 @@ class DeciderWorker:
         """Return the result of a read-only call, concurrently with the queue."""
         decider = self.open_decider()
         if not self._reading.acquire(blocking=False):
-            raise busy(f"{_MOST_READERS} reports of {self.title} are being made")
+            raise Problem.busy(f"{_MOST_READERS} reports of {self.title} are being made")
         try:
             return await asyncio.to_thread(call, decider)
         except ValueError:
             if self._is_closed:  # closed meanwhile: not the caller's mistake
-                raise busy(_STOPPING) from None
+                raise Problem.busy(_STOPPING) from None
             raise
         finally:
             self._reading.release()
@@ -130,9 +130,9 @@ class DeciderWorker:
     def open_decider(self) -> Decider:
         """Return the decider, or raise Problem if it is not open."""
         if self.decider is None:
-            raise busy(f"{self.title} is being opened") if self.fault is None else problem_of(self.fault)
+            raise Problem.busy(f"{self.title} is being opened") if self.fault is None else Problem.of(self.fault)
         if (refusal := self.decider.refusal) is not None:  # it tries to regain ownership by itself
-            raise problem_of(refusal)
+            raise Problem.of(refusal)
         return self.decider
 
     def status_within(self, seconds: float) -> tuple[Status | None, bool]:
@@ -215,7 +215,7 @@ class DeciderWorker:
                     settled = time.monotonic()
             else:
                 for job in jobs:
-                    job.error = busy(_STOPPING)
+                    job.error = Problem.busy(_STOPPING)
             try:
                 jobs[0].answer.get_loop().call_soon_threadsafe(_hand_over, jobs)
             except RuntimeError:  # the event loop is closed
@@ -374,8 +374,12 @@ class WorkerPool:
                     except LogError as error:
                         self._trouble = error
                 if self._trouble is not None:
-                    raise problem_of(self._trouble)
+                    raise Problem.of(self._trouble)
         return self.get(namespace, name)
+
+    async def submit(self, namespace: str, name: str, *call: Any) -> Any:
+        """Queue a call of a decider, as its worker's `submit` does."""
+        return await (await self.find(namespace, name)).submit(*call)
 
     def __iter__(self) -> Iterator[tuple[str, str, DeciderWorker]]:
         for (namespace, name), worker in sorted(self._workers.items()):
@@ -400,7 +404,7 @@ class WorkerPool:
             before.opened.wait()  # without the lock: may take long
         with self._creating:
             if self.stopping.is_set():
-                raise busy(_STOPPING)
+                raise Problem.busy(_STOPPING)
             before = self._workers.get(key)
             if before is not None and before.fault is None:
                 worker, decider = before, before.open_decider()

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from onebit.engine.jit import jit, jit_inline, jit_internal, jit_no_refcount
-from onebit.engine.lengths import are_safe, power_of_two_below
 from onebit.engine.loop import READY, Algorithm, Record, ready_if_finite
 from onebit.engine.randomness import fill_uniform
+from onebit.engine.scaling import are_safe, power_of_two_below
 from onebit.engine.state import unlocked
 from onebit.inputs import Floats, Integers, Rows, SparseRows, take
 from onebit.spaces.rule import Numbers, Rule, Space, rule_algorithm

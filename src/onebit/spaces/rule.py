@@ -11,9 +11,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+from onebit.engine.jit import in_python
 from onebit.engine.loop import Algorithm, inline_into_loop
 from onebit.engine.randomness import Draw
-from onebit.engine.state import Scratch, State, in_python, needed_chance, unlocked
+from onebit.engine.state import Scratch, State, needed_propensity, unlocked
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, SparseRows
 
@@ -45,7 +46,7 @@ class Rule(NamedTuple):
         The same for a round that another system played. If None, such rounds are refused.
     full_information : bool
         Whether the rule learns from the label itself.
-    divides_by_chances : bool
+    divides_by_propensity : bool
         Whether `learn_logged` reads ``answer.propensity``, which is NaN where it is not known.
     always_draws : bool
         Whether `guess` calls ``uniform(draw)`` in nearly every round: then the numbers of a stream are drawn together,
@@ -58,7 +59,7 @@ class Rule(NamedTuple):
     learn: Callable[[Answer, Scratch, Any], bool]
     learn_logged: Callable[[Answer, Scratch, Any], bool] | None = None
     full_information: bool = False
-    divides_by_chances: bool = False
+    divides_by_propensity: bool = False
     always_draws: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -98,8 +99,8 @@ class Space(State):
         rule = self.rule
         if rule.learn_logged is None:
             raise ValueError("this rule cannot learn from rounds that others played; give it learn_logged")
-        if rule.divides_by_chances:
-            needed_chance(propensity)
+        if rule.divides_by_propensity:
+            needed_propensity(propensity)
         if rule.full_information and truth < 0:
             return False  # it learns from labels, and this one is unknown
         prepared = self.prepare(row)

@@ -18,8 +18,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from onebit.engine.jit import jit, jit_inline
-from onebit.engine.lengths import LEAST_SQUARE
 from onebit.engine.loop import CHANGED, FULL, READY, UNSCORED, Algorithm, Record, compile_algorithm, ready_if_finite
+from onebit.engine.scaling import LEAST_SQUARE
 from onebit.engine.state import Scratch, check_stored, unlocked, unscored_error
 from onebit.inputs import ENTRIES_AT_ONCE, Floats, Integers, Rows, check_finite, dense
 from onebit.kernels import Kernel, Value, is_lost

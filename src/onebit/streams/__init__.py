@@ -1,9 +1,8 @@
 """Streams: the paper's data, synthetic data, adversaries, files, and changes to any of them."""
 
 from onebit.streams import adversaries
-from onebit.streams.adaptive import AdaptiveStream, LearnerView
 from onebit.streams.changes import with_drift, with_imbalance, with_label_noise, with_several_right
-from onebit.streams.data_set import DataSet, describe
+from onebit.streams.data_set import AdaptiveStream, DataSet, LearnerView, describe
 from onebit.streams.files import bundled, read_table
 from onebit.streams.paper import paper_strong, paper_weak, wedges
 from onebit.streams.preprocess import preprocess

@@ -28,9 +28,9 @@ import numpy as np
 
 from onebit.bounds import BOUNDS, Claim, bandit_examples, full_information_examples, most_directions
 from onebit.bounds.claims import squared_ratio
-from onebit.engine.randomness import stream_generator
+from onebit.engine.randomness import STREAM, random_numbers
 from onebit.inputs import Floats, Integers, check_integer, check_seed
-from onebit.streams.adaptive import LearnerView
+from onebit.streams.data_set import LearnerView
 
 __all__ = [
     "Challenge",
@@ -126,7 +126,7 @@ def _check_size(rounds: int, n_features: int, margin: float) -> None:
 
 
 def _random_labels(n: int, n_classes: int, seed: int) -> Integers:
-    numbers = stream_generator(check_seed(seed)).random(n)
+    numbers = random_numbers(check_seed(seed), STREAM).random(n)
     return np.minimum((numbers * n_classes).astype(np.int64), n_classes - 1)
 
 
@@ -296,7 +296,7 @@ def pack_directions(margin: float, n_features: int, directions: int | None = Non
 
 def _spread(n: int, dimension: int, most_cosine: float, seed: int) -> Floats:
     """Return unit vectors no two of which have a larger inner product, greedily."""
-    generator = stream_generator(seed)
+    generator = random_numbers(seed, STREAM)
     kept, size = np.empty((n, dimension)), 0
     while size < n:
         drawn = generator.standard_normal((_BLOCK, dimension))
@@ -363,10 +363,10 @@ class IgnorantAdversary:
             return None
         # In phase 2 it need not ask the learner any more: an ignorant learner does not change.
         if self._turned is None:
-            chances = learner.probabilities(self.packing.v[t])
-            if len(chances) != self.classes:
-                raise ValueError(f"learner must have two classes against this adversary; got {len(chances)}")
-            first, second = map(float, chances)
+            propensities = learner.probabilities(self.packing.v[t])
+            if len(propensities) != self.classes:
+                raise ValueError(f"learner must have two classes against this adversary; got {len(propensities)}")
+            first, second = map(float, propensities)
             # For T = 1, q₀ would be 1, and the proof's 1 − q₀ nothing; the less likely label costs half a mistake.
             if first >= 1.0 - 1.0 / math.sqrt(T) if T > 1 else second < first:
                 self._turned = t

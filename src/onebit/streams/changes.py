@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy.sparse
 from numpy.random import Generator
 
-from onebit.engine.randomness import change_generator
+from onebit.engine.randomness import CHANGE, random_numbers
 from onebit.import_paths import did_you_mean, once, read_setting, read_value
 from onebit.inputs import Integers, check_choice, check_integer, check_number, check_rows, check_seed
 from onebit.labels import check_labels, classes_and_codes
@@ -55,7 +55,7 @@ class Change(ABC):
             )
         if n_classes < 2:
             raise ValueError(f"{self.name} needs a stream of at least two labels; got {n_classes}")
-        return self._apply(X, y, n_classes, change_generator(seed, self.number))
+        return self._apply(X, y, n_classes, random_numbers(seed, CHANGE, number=self.number))
 
     @abstractmethod
     def _apply(self, X: Matrix, y: Integers, n_classes: int, generator: Generator) -> tuple[Matrix, Integers]: ...
@@ -142,9 +142,9 @@ class Imbalance(Change):
         return f"classes thinned out, in random order, down to 1 in {self.ratio:g}"
 
     def _apply(self, X: Matrix, y: Integers, n_classes: int, generator: Generator) -> tuple[Matrix, Integers]:
-        chances = np.empty(n_classes)
-        chances[generator.permutation(n_classes)] = self.ratio ** -np.linspace(0.0, 1.0, n_classes)
-        kept = np.flatnonzero(generator.random(len(y)) < chances[y])
+        shares = np.empty(n_classes)
+        shares[generator.permutation(n_classes)] = self.ratio ** -np.linspace(0.0, 1.0, n_classes)
+        kept = np.flatnonzero(generator.random(len(y)) < shares[y])
         return X[kept], y[kept]
 
 

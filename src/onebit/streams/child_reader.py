@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,23 +19,24 @@ _STARTING = 60  # seconds, for a child on a busy machine
 _COMMAND = [sys.executable, "-P", __file__]  # -P: no imports from where Python is started
 
 
-def read_in_child(path: Path, n_bytes: float, seconds: int, options: dict[str, Any] | None = None) -> Any:
-    """Return the frame of a Parquet file, or with options what `read_table` returns; or raise what ended the child."""
-    job = pickle.dumps((sys.path, path, int(min(n_bytes, sys.maxsize // 2)), seconds, options))
+def read_in_child(path: Path, n_bytes: float, seconds: int, reader: Callable[[Path], Any] | None = None) -> Any:
+    """Return what a reader makes of a file, a Parquet file's frame by default; or raise what ended the child."""
+    # Where modules are looked for comes first: the reader is found by its import path.
+    job = pickle.dumps(sys.path) + pickle.dumps((path, int(min(n_bytes, sys.maxsize // 2)), seconds, reader))
     too_slow = ValueError(f"{path}: could not be read in {seconds} s; the file may be damaged")
     try:
         child = subprocess.run(_COMMAND, input=job, capture_output=True, check=False, timeout=seconds + _STARTING)
     except subprocess.TimeoutExpired:
         raise too_slow from None
-    said = child.stderr.decode(errors="replace").strip()
-    if asked := re.search(r"memory allocation of (\d+) bytes failed", said):
+    output = child.stderr.decode(errors="replace").strip()
+    if asked := re.search(r"memory allocation of (\d+) bytes failed", output):
         at_once, allowed = int(asked[1]) / 2**30, n_bytes / 2**30
         raise MemoryError(f"it asks for {at_once:.3g} GiB at once, {allowed:.3g} GiB are allowed; is it damaged?")
     if child.returncode == -getattr(signal, "SIGALRM", 0) != 0:
         raise too_slow
     if child.returncode or not child.stdout:  # where SIGCHLD is ignored the status is always 0
         end = signal.Signals(-child.returncode).name if child.returncode < 0 else f"status {child.returncode}"
-        last = f" ({said.splitlines()[-1][:200]})" if said else ""
+        last = f" ({output.splitlines()[-1][:200]})" if output else ""
         raise ValueError(f"{path}: could not be read: the reader ended with {end}{last}; the file may be damaged")
     answer = pickle.loads(child.stdout)
     if isinstance(answer, Exception):
@@ -45,14 +47,12 @@ def read_in_child(path: Path, n_bytes: float, seconds: int, options: dict[str, A
 # In the child.
 
 
-def _read(path: Path, n_bytes: int, seconds: int, options: dict[str, Any] | None) -> Any:
+def _read(path: Path, n_bytes: int, seconds: int, reader: Callable[[Path], Any] | None) -> Any:
     try:
-        if options is None:
+        if reader is None:
             return _read_parquet(path, n_bytes, seconds)
-        from onebit.streams import read_table
-
         _limit(n_bytes, seconds)
-        return read_table(path, **options)
+        return reader(path)
     except (ValueError, MemoryError) as error:
         return error
     except BaseException as error:  # a panic of Polars is no Exception
@@ -90,8 +90,8 @@ def _limit(n_bytes: int, seconds: int) -> None:
 
 
 if __name__ == "__main__":
-    import_paths, *job = pickle.load(sys.stdin.buffer)
-    sys.path[:] = import_paths
+    sys.path[:] = pickle.load(sys.stdin.buffer)
+    job = pickle.load(sys.stdin.buffer)
     answer = _read(*job)
     _limit(sys.maxsize, job[2])  # an answer is twice in memory while it is written
     pickle.dump(answer, sys.stdout.buffer)

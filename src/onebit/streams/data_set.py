@@ -1,12 +1,17 @@
-"""A data set: rows with labels, in no particular order, identified by their content; and its summary."""
+"""What learners play: data sets, identified by their content, with their summary; and adaptive streams.
+
+A data set is rows with labels, in no particular order. An adaptive stream chooses each example by the learner's
+probabilities.
+"""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 
 from onebit.inputs import Floats, Integers, SparseRows, check_rows
@@ -139,3 +144,28 @@ def in_lines(about: Mapping[str, str]) -> str:
     "rows: 150\nlabel: 'species' (as asked for)"
     """
     return "\n".join(f"{name}: {' '.join(text.split())}" for name, text in about.items())
+
+
+class LearnerView(NamedTuple):
+    """What an adaptive stream may see of a learner: its distribution, never its random numbers."""
+
+    round: int
+    probabilities: Callable[[npt.ArrayLike], Floats]
+    """The probability of every class for given features, without side effects."""
+
+
+@runtime_checkable
+class AdaptiveStream(Protocol):
+    """A stream that chooses each example by the learner's probabilities, before the guess is drawn.
+
+    ``onebit.play(learner, stream)`` plays it. `next` returns None when the game is over. A stream is used once; make
+    another for another game.
+    """
+
+    classes: Any
+    """The labels, or how many."""
+    n_features: int
+
+    def next(self, learner: LearnerView) -> tuple[npt.ArrayLike, Any] | None:
+        """Return the next features and their label, or None at the end."""
+        ...

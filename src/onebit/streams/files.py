@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import scipy.sparse
 
 from onebit.encoding import Encoder
 from onebit.extras import missing_extra
-from onebit.files import NPZ_DAMAGE, read_npz
+from onebit.files import read_npz
 from onebit.machine_memory import check_memory, memory, no_more_than
 from onebit.streams.child_reader import read_in_child
 from onebit.streams.data_set import DataSet, make_data_set
@@ -86,7 +87,7 @@ def read_table(path: str | Path, label: str | int | None = None, **options: Any)
     kind = _kind_of(path)
     if kind in TABLES:
         with open_table(path, reading) as table:
-            from onebit.streams.columns import read_columns  # needs Polars
+            from onebit.streams.table import read_columns  # needs Polars
 
             found = read_columns(table, reading)
             encoder, X = Encoder.of_table(found.features)
@@ -113,7 +114,8 @@ def open_table(path: Path, reading: Reading) -> Iterator["Table"]:
     _check_polars(path)
     from polars.exceptions import PanicException, PolarsError
 
-    from onebit.streams.table import read_arff, read_text, table_of_frame
+    from onebit.streams.table import table_of_frame
+    from onebit.streams.text import read_arff, read_text
 
     with _reading_errors(path, reading):
         try:
@@ -131,7 +133,7 @@ def read_untrusted(path: Path, reading: Reading, seconds: int) -> DataSet:
     _check_polars(path)
     reading = reading.checked()
     with _reading_errors(path, reading):
-        data: DataSet = read_in_child(path, memory(), seconds, reading._asdict())
+        data: DataSet = read_in_child(path, memory(), seconds, partial(read_table, **reading._asdict()))
         return data
 
 
@@ -244,7 +246,9 @@ def _read_npz(path: Path) -> DataSet:
             wanted = [part for part in ("X", "y", "classes", *_SPARSE_PARTS) if part in found]
             held = read_npz(archive, wanted, check_memory)  # a small file can ask for more memory than there is
         check_memory(8 * held["X"].size if "X" in held else 0)  # which becomes floats
-    except NPZ_DAMAGE as error:
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # whatever comes of a damaged file
         raise ValueError(f"{path}: is not a whole npz file of plain arrays ({error})") from error
     if "y" not in held or not ("X" in held or held.keys() >= set(_SPARSE_PARTS)):
         raise ValueError(

@@ -17,7 +17,6 @@ from onebit.engine.jit import jit
 from onebit.engine.randomness import STREAM, philox, to_unit
 from onebit.inputs import Floats, Integers, check_integer, check_seed
 
-N_CLASSES = 3
 _GAP = 0.05  # between the two largest entries of Wx (caption of Figure 3)
 _MAIN_SHARE = 0.8  # "80 % of the points are red"
 _MAIN_ANGLE = math.radians(15.0)  # half the wedge in which the first row of W wins

@@ -11,8 +11,15 @@ import numpy as np
 import scipy.sparse
 
 from onebit.engine.jit import jit
-from onebit.engine.lengths import columns_to_unit, sparse_rows_to_unit, unit_rows
-from onebit.engine.scaling import count_entry, new_statistics, standardized, to_root_mean_square
+from onebit.engine.scaling import (
+    columns_to_unit,
+    count_entry,
+    new_statistics,
+    sparse_rows_to_unit,
+    standardized,
+    to_root_mean_square,
+    unit_rows,
+)
 from onebit.engine.state import unlocked
 from onebit.inputs import Floats, Integers, check_choice, check_rows
 from onebit.streams.data_set import as_matrix

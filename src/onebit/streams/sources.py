@@ -14,8 +14,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import scipy.sparse
-
 import onebit.streams
 from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path
 from onebit.inputs import Integers, check_rows
@@ -41,9 +39,61 @@ class Source(NamedTuple):
     changes: tuple[Change, ...] = ()  # what is done to it, the last first
 
     @property
-    def thinning(self) -> Change | None:
-        """The change that leaves rounds out, if there is one: it stands next to the data."""
-        return next((change for change in self.changes if not change.keeps_rounds), None)
+    def about(self) -> dict[str, str]:
+        """A readable description of its changes, or nothing."""
+        described = "; then ".join(str(change) for change in reversed(self.changes))
+        return {"changed": described} if described else {}
+
+    @property
+    def has_several_right(self) -> bool:
+        """Whether several labels may be right in a round, so that there is a matrix in place of labels."""
+        is_made = any(isinstance(change, SeveralRight) for change in self.changes)
+        return is_made or (self.stream is not None and _kind(self.stream)[1])
+
+    def check_one_right(self) -> None:
+        """Raise ValueError if several labels may be right in a round."""
+        if self.has_several_right:
+            raise ValueError(f"{self.name}: several labels may be right in a round; `onebit compare` plays it")
+
+    def drawn(self, rounds: int, seed: int) -> tuple[Matrix, Integers, int]:
+        """Return the rows and labels of a stream with its changes, and the number of classes."""
+        n_drawn = rounds
+        while True:
+            X, y, n_classes = draw(str(self.stream), n_drawn, seed)
+            X, y = self._thinned(X, y, n_classes, seed)
+            if len(y) >= rounds:
+                return *self.changed(X[:rounds], y[:rounds], n_classes, seed), n_classes
+            if n_drawn > _MOST_DRAWN * rounds:
+                raise ValueError(f"{self.name}: {n_drawn} rounds leave only {len(y)} of {rounds}; thin it out less")
+            n_drawn *= 2  # the longer draw begins with the shorter
+
+    def as_data_set(self, rounds: int) -> DataSet:
+        """Return a data set, or the first rounds of a stream as one, with all changes."""
+        self.check_one_right()
+        if self.stream is not None:
+            return make_data_set(self.name, *self.drawn(rounds, seed=0)[:2], self.name)
+        data = load(self)
+        X, y = self.changed(data.X, data.y, data.n_classes, seed=0)
+        return replace(data, X=X, y=y)
+
+    def changed(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
+        """Return rounds, in the order in which they are played, with the changes that leave none out."""
+        for change in reversed(self.changes):
+            if change.keeps_rounds:
+                X, y = change.applied(X, y, n_classes, seed)
+        return X, y
+
+    def _thinned(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
+        """Return rounds after the change that leaves some out, if there is one: it stands next to the data."""
+        for change in self.changes:
+            if not change.keeps_rounds:
+                X, y = change.applied(X, y, n_classes, seed)
+        return X, y
+
+    @property
+    def _before(self) -> str:
+        """Its changes as they are written at the beginning of the name."""
+        return "".join(f"{part}:" for part in self.name.split(":")[: 2 * len(self.changes)])
 
 
 def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]:
@@ -127,11 +177,6 @@ def _exported(parameters: list[str]) -> dict[str, Callable[..., Any]]:
     }
 
 
-def _before(source: Source) -> str:
-    """Return the changes as they are written at the beginning of the name."""
-    return "".join(f"{part}:" for part in source.name.split(":")[: 2 * len(source.changes)])
-
-
 def _with_distinct_names(sources: list[Source]) -> list[Source]:
     """Use the file's whole name, then its path, where two sets would have the same."""
     # animals.csv beside animals.npz, then a/animals.csv beside b/animals.csv.
@@ -139,7 +184,7 @@ def _with_distinct_names(sources: list[Source]) -> list[Source]:
         counts = Counter(source.name for source in sources)
         for i, source in enumerate(sources):
             if counts[source.name] > 1 and source.path:
-                sources[i] = source._replace(name=_before(source) + longer(source.path))
+                sources[i] = source._replace(name=source._before + longer(source.path))
     for name, count in Counter(source.name for source in sources).items():
         if count > 1:
             raise ValueError(f"{name}: the data set is named twice")
@@ -169,27 +214,10 @@ def draw(stream: str, rounds: int, seed: int) -> tuple[Any, Integers, int]:
 
 
 @lru_cache  # one draw for all seeds, so that all runs have the same number of classes
-def _kind(stream: str) -> tuple[int, bool, bool]:
-    """Return how many classes a stream has, whether its rows are sparse, and whether several labels may be right."""
-    X, y = _drawn(stream, _ENOUGH_ROUNDS, seed=0)
-    return y.shape[1] if y.ndim == 2 else int(y.max()) + 1, bool(scipy.sparse.issparse(X)), y.ndim == 2
-
-
-def has_several_right(source: Source) -> bool:
-    """Return whether several labels may be right in a round, so that there is a matrix in place of labels."""
-    is_made = any(isinstance(change, SeveralRight) for change in source.changes)
-    return is_made or (source.stream is not None and _kind(source.stream)[2])
-
-
-def check_one_right(source: Source) -> None:
-    """Raise ValueError if several labels may be right in a round."""
-    if has_several_right(source):
-        raise ValueError(f"{source.name}: several labels may be right in a round; `onebit compare` plays it")
-
-
-def is_sparse_stream(stream: str) -> bool:
-    """Return whether a stream's rows are sparse."""
-    return _kind(stream)[1]
+def _kind(stream: str) -> tuple[int, bool]:
+    """Return how many classes a stream has, and whether several labels may be right."""
+    _, y = _drawn(stream, _ENOUGH_ROUNDS, seed=0)
+    return y.shape[1] if y.ndim == 2 else int(y.max()) + 1, y.ndim == 2
 
 
 def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
@@ -209,59 +237,18 @@ def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
     return as_matrix(rows), labels
 
 
-def draw_source(source: Source, rounds: int, seed: int) -> tuple[Matrix, Integers, int]:
-    """Return the rows and labels of a stream with its changes, and the number of classes."""
-    n_drawn, thinning = rounds, source.thinning
-    while True:
-        X, y, n_classes = draw(str(source.stream), n_drawn, seed)
-        if thinning is not None:
-            X, y = thinning.applied(X, y, n_classes, seed)
-        if len(y) >= rounds:
-            return *changed(source, X[:rounds], y[:rounds], n_classes, seed), n_classes
-        if n_drawn > _MOST_DRAWN * rounds:
-            raise ValueError(f"{source.name}: {n_drawn} rounds leave only {len(y)} of {rounds}; thin it out less")
-        n_drawn *= 2  # the longer draw begins with the shorter
-
-
-def changed(source: Source, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
-    """Return rounds, in the order in which they are played, with the changes that leave none out."""
-    for change in reversed(source.changes):
-        if change.keeps_rounds:
-            X, y = change.applied(X, y, n_classes, seed)
-    return X, y
-
-
 @lru_cache(maxsize=2)  # a worker plays the runs of one data set in sequence; all sets at once may not fit in memory
 def load(source: Source) -> DataSet:
     """Read a data set, kept for the next call. It is thinned out if that is asked for; other changes are for rounds."""
-    plain = source.name.removeprefix(_before(source))
+    plain = source.name.removeprefix(source._before)
     if source.path is not None:
-        data = replace(read_table(source.path, **source.reading._asdict()), name=source.name)
+        data = read_table(source.path, **source.reading._asdict())
     elif plain in BUNDLED:
-        data = replace(bundled(plain), name=source.name)
+        data = bundled(plain)
     else:
         X, y = _exported([])[plain]()
         data = make_data_set(source.name, X, y, source.name)
-    if source.thinning is None:
-        return data
-    X, y = source.thinning.applied(data.X, data.y, data.n_classes, seed=0)
+    X, y = source._thinned(data.X, data.y, data.n_classes, seed=0)
     if len(set(y.tolist())) < 2:
         raise ValueError(f"{source.name}: rows of only one class are left; thin it out less")
-    return replace(data, X=X, y=y)
-
-
-def as_data_set(source: Source, rounds: int) -> DataSet:
-    """Return a data set, or the first rounds of a stream as one, with all changes."""
-    check_one_right(source)
-    if source.stream is None:
-        data = load(source)
-        X, y = changed(source, data.X, data.y, data.n_classes, seed=0)
-        return replace(data, X=X, y=y)
-    X, y, _ = draw_source(source, rounds, seed=0)
-    return make_data_set(source.name, X, y, source.name)
-
-
-def say_changes(source: Source) -> dict[str, str]:
-    """Return a readable description of a source's changes, or nothing."""
-    described = "; then ".join(str(change) for change in reversed(source.changes))
-    return {"changed": described} if described else {}
+    return replace(data, name=source.name, X=X, y=y)

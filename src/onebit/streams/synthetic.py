@@ -25,7 +25,7 @@ from onebit.engine.randomness import STREAM, philox, to_unit, uniform_label
 from onebit.inputs import Floats, Integers, check_integer, check_number, check_seed
 from onebit.streams.changes import LabelNoise
 
-N_CLASSES, _N_WORDS = 9, 400
+_N_CLASSES, _N_WORDS = 9, 400
 _CODE_WORDS = 120  # the first words, of which codes are made
 _SHORTEST, _LONGEST = 20, 40  # of a code
 _MISSING = 5  # words of its code that a document lacks
@@ -88,7 +88,7 @@ def syn_non_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.cs
     (0, 43)
     """
     X, y = syn_sep(rounds, seed)
-    return LabelNoise(_WRONG_LABELS).applied(X, y, N_CLASSES, seed)
+    return LabelNoise(_WRONG_LABELS).applied(X, y, _N_CLASSES, seed)
 
 
 def _codes(seed: int) -> tuple[Integers, Integers]:
@@ -96,9 +96,9 @@ def _codes(seed: int) -> tuple[Integers, Integers]:
     attempt = 0
     while True:
         attempt += 1
-        codes, sizes = np.zeros((N_CLASSES, _LONGEST), dtype=np.int64), np.zeros(N_CLASSES, dtype=np.int64)
+        codes, sizes = np.zeros((_N_CLASSES, _LONGEST), dtype=np.int64), np.zeros(_N_CLASSES, dtype=np.int64)
         _draw_codes(seed, _FAR * attempt, codes, sizes)
-        has = np.zeros((N_CLASSES, _CODE_WORDS))
+        has = np.zeros((_N_CLASSES, _CODE_WORDS))
         for label, size in enumerate(sizes.tolist()):
             has[label, codes[label, :size]] = 1.0
         own = has @ (1.0 - has).T
@@ -144,7 +144,7 @@ def _draw_codes(seed: int, first: int, codes: Integers, sizes: Integers) -> None
 @jit
 def _draw_labels(seed: int, y: Integers) -> None:
     for t in range(y.shape[0]):
-        y[t] = uniform_label(_number(seed, t, 0), N_CLASSES)
+        y[t] = uniform_label(_number(seed, t, 0), _N_CLASSES)
 
 
 @jit

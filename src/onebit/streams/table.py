@@ -1,23 +1,22 @@
-"""Tables as read from files: named columns of delimited text, ARFF or Parquet, not yet interpreted.
+"""Tables: named columns of a file, read as numbers, dates or words, of which one is the label.
 
-Polars reads delimited text, all cells as text. What Polars reads differently, or refuses without a line number, is read
-again by Python's csv module: quotes inside cells, blanks before quotes, rows of the wrong length, lone carriage
-returns.
+The same rules hold for every file format. Nothing is guessed silently: what is ambiguous, or would become hundreds of
+columns, is refused with a remedy, and the summary says how each column was read. The encoder makes rows of them.
 """
 
-import codecs
-import csv
-import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
+from onebit.encoding import TableColumn
+from onebit.encoding.fields import date_numbers, moment_of
 from onebit.import_paths import did_you_mean
+from onebit.inputs import Floats
 from onebit.machine_memory import check_memory
 from onebit.streams.reading import Reading, option
 
@@ -25,29 +24,36 @@ LABEL_NAMES = ("label", "class", "target", "y")
 """A column of this name is the label unless another is asked for; without one it is the last column."""
 # ASCII digits only: Python accepts 1_0 and ٣ as numbers, but in a file they are words.
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)")
-_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
-_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "'|'"}  # those that are detected
-_SAMPLE, _SAMPLE_LINES = 1 << 16, 100  # bytes and lines in which the delimiter is detected
-_ENCODINGS = {
-    codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
+# Missing values as spreadsheets, R, pandas and UCI files write them, case-insensitive.
+_MISSING = ("", "?", "nan", "na", "n/a", "null")
+_THOUSAND_OR_DECIMAL = r"^[+-]?[1-9][0-9]{0,2},[0-9]{3}$"  # ambiguous: 1,234 may be 1234 or 1.234
+_CODE = r"^[+-]?0[0-9]+$"
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
+_DATE = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?$"
+)
+# What most cells of a column may look like without being readable, and the remedy.
+_REFUSED = {
+    r"[+-]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]+)?$": "a number with thousands separators; write it without them",
+    r"(?:[+-]?[$€£¥] ?[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]* ?[%‰$€£¥])$": (
+        "a number with a sign of money or percent; write it without"
+    ),
+    r"(?:[0-9]{1,2}([./-])[0-9]{1,2}([./-])(?:[0-9]{4}|[0-9]{2})|[0-9]{4}[./][0-9]{1,2}[./][0-9]{1,2})\b": (
+        "a date whose order of day and month is not known; write it as 2024-12-31"
+    ),
 }
-_ZLIB = (b"x^", b"x\x01")  # Polars decompresses what begins like this, even a column name such as x^2
-# Measured: the memory Polars takes for text of one letter, and for a column of a few rows; and a cell of an ARFF file.
-_BYTES_OF_A_CELL, _BYTES_OF_A_COLUMN, _BYTES_OF_AN_ARFF_CELL = 48, 10_000, 64
-_DATE_ATTRIBUTE = re.compile(r"""(?im)^([^\S\n]*@attribute\s+(?:'[^'\n]*'|"[^"\n]*"|\S+))\s+date\b.*$""")
-_ATTRIBUTE = re.compile(r"(?im)^[^\S\n]*@attribute\b")
-_DATA = re.compile(r"(?im)^[^\S\n]*@data\b")
+_FEW_ROWS = 20  # in fewer rows, a column that counts rows or never repeats may be coincidence
+_MOST_WORDS = 100  # a column with more different words than this is a name, a code or free text
+_UNITS_IN_A_DAY = {None: 1.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}  # None: a date
+_WORDS = (pl.String, pl.Categorical, pl.Enum)
+_TYPED = (*_WORDS, pl.Boolean, pl.Date, pl.Datetime)  # what Parquet may hold, beside numbers
 
 
 class Table(NamedTuple):
     """Columns by position; text is not yet interpreted."""
 
     path: Path
-    frame: pl.DataFrame
+    frame: pl.DataFrame  # with columns "0", "1", …: Polars takes some names for patterns
     names: list[str]
     description: str  # how the file was read, for the summary
     place: Callable[[int], str]  # where a row is, for error messages
@@ -55,6 +61,14 @@ class Table(NamedTuple):
     def at(self, row: int, j: int) -> str:
         """Return where a cell is, for an error."""
         return f"{self.path}, {self.place(row)}, column {self.names[j]!r}"
+
+    def column(self, j: int, sign: str = ":") -> str:
+        """Return which column an error is about."""
+        return f"{self.path}{sign} column {self.names[j]!r}"
+
+    def leave_out(self, j: int) -> str:
+        """Return the remedy for a column that cannot be read."""
+        return f"leave it out with {option('drop', [self.names[j]])}"
 
     def position(self, wanted: str | int) -> int:
         """Return the position of a column that was named, or raise a ValueError."""
@@ -69,7 +83,7 @@ class Table(NamedTuple):
             near = did_you_mean(str(wanted), self.names)
             if n == 1:
                 near = ". If it has more, say what stands between them with delimiter (--delimiter)"
-            known = shorten(self.names)
+            known = _shorten(self.names)
             raise ValueError(f"{self.path}: has no column {wanted!r}; its columns are {known}{near}") from None
         if not -n <= position < n:
             raise ValueError(f"{self.path}: has no column {position}; its {n} columns are 0 to {n - 1}")
@@ -84,221 +98,6 @@ class Table(NamedTuple):
         return found
 
 
-def shorten(names: Sequence[str], most: int = 12) -> str:
-    """Return names for a message, the first of them if there are many.
-
-    >>> shorten(["a", "b", "c"], 2)
-    "'a', 'b', … (3 in all)"
-    """
-    return ", ".join(map(repr, names[:most])) + (f", … ({len(names)} in all)" if len(names) > most else "")
-
-
-# Delimited text.
-
-
-def read_text(path: Path, content: bytes, reading: Reading) -> Table:
-    """Read delimited text, all cells as text."""
-    text, delimiter = _decode(path, content, reading)
-    n_cells = text.count(delimiter.encode()) + text.count(b"\n") + text.count(b"\r") + 1
-    n_columns = text.lstrip().split(b"\n", 1)[0].count(delimiter.encode()) + 1
-    check_memory(2 * len(text) + _BYTES_OF_A_CELL * n_cells + _BYTES_OF_A_COLUMN * n_columns)
-    cells = read_cells(path, text, delimiter)
-    if cells.height == 0:
-        raise ValueError(f"{path}: the file is empty")
-
-    def line(row: int) -> str:
-        return f"line {next(islice(_records(path, text, delimiter), row, None))[0]}"
-
-    has_header = _header_is_first(cells, reading)
-    if has_header and cells.height == 1:
-        raise ValueError(f"{path}: has a header and no rows")
-    names = [f"column {j}" for j in range(cells.width)]
-    if has_header:
-        names = _column_names(path, line(0), cells.row(0), reading)
-    between = {**_DELIMITERS, " ": "blanks"}.get(delimiter, repr(delimiter))
-    description = f"text with {between} between cells, {f'names in {line(0)}' if has_header else 'no header'}"
-    return Table(path, cells.slice(int(has_header)), names, description, lambda row: line(row + has_header))
-
-
-def count_columns(path: Path, content: bytes, reading: Reading) -> int:
-    """Return how many cells the first row has, without reading the others."""
-    return next((len(cells) for _, cells in _records(path, *_decode(path, content, reading))), 0)
-
-
-def _decode(path: Path, content: bytes, reading: Reading) -> tuple[bytes, str]:
-    """Return text in UTF-8, and its delimiter."""
-    text = as_utf8(path, content, reading.encoding)
-    if not text.strip():
-        raise ValueError(f"{path}: the file is empty")
-    sample = text[:_SAMPLE].decode(errors="ignore")
-    return text, reading.delimiter or find_delimiter(sample, len(text) <= _SAMPLE)
-
-
-def as_utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
-    """Return text in UTF-8 without a byte order mark, or raise if it is not in the given encoding."""
-    marked = encoding or next((name for mark, name in _ENCODINGS.items() if content.startswith(mark)), "utf-8")
-    text, remedy = content, "name its encoding, such as --encoding cp1252 or utf-16, or save it as UTF-8"
-    try:
-        if marked != "utf-8" or not content.isascii():
-            text = content.decode(marked).encode()
-    except LookupError:
-        raise ValueError(
-            f"encoding must be one that Python knows, such as cp1252 or utf-16; got {encoding!r}"
-        ) from None
-    except UnicodeError as error:
-        line = 1 + content[: getattr(error, "start", 0)].count(b"\n")
-        reason = getattr(error, "reason", error)
-        raise ValueError(f"{path}: is not {marked.upper()} text ({reason} in line {line}); {remedy}") from error
-    while text.startswith(codecs.BOM_UTF8):  # some programs write the mark twice
-        text = text[len(codecs.BOM_UTF8) :]
-    if b"\0" in text:
-        line = 1 + text[: text.index(b"\0")].count(b"\n")
-        raise ValueError(f"{path}, line {line}: has a zero byte; {remedy}")
-    return text
-
-
-def find_delimiter(sample: str, is_whole: bool = True) -> str:
-    r"""Return the delimiter between cells; the last line may be cut off unless the sample is whole.
-
-    It is the character that occurs equally often in every line. Of two such characters it is the more frequent one, but
-    never a comma that is a decimal comma: ``5,1;3,5`` are two cells.
-
-    >>> find_delimiter("a,b;c,d\n"), find_delimiter("5,1;3,5;x\n4,9;3;y\n"), find_delimiter("1,2,3;4\n")
-    (',', ';', ',')
-    """
-    bare = re.sub(r'"[^"]*"', "q", sample)  # quoted text contains no delimiters
-    lines = [line for line in re.split(r"[\r\n]+", bare) if line.strip()]
-    lines = lines[: -1 if not is_whole and len(lines) > 1 else None][:_SAMPLE_LINES]
-    even = [sign for sign in _DELIMITERS if lines[0].count(sign) and len({line.count(sign) for line in lines}) == 1]
-    candidates = even or [sign for sign in _DELIMITERS if sign in lines[0]] or [","]
-    best = max(candidates, key=lines[0].count)
-    others = [sign for sign in candidates if sign != ","]
-    if best != "," or not others:
-        return best
-    other = max(others, key=lines[0].count)
-    cells = [cell.strip() for line in lines[1:] or lines for cell in line.split(other) if "," in cell]
-    return other if cells and all(_DECIMAL_COMMA.fullmatch(cell) for cell in cells) else best
-
-
-def read_cells(path: Path, text: bytes, delimiter: str, *, quickly: bool = True) -> pl.DataFrame:
-    """Return stripped cells, without rows that are empty then; by Polars where it reads them as the csv module does."""
-    cells = _read_quickly(text, delimiter) if quickly else None
-    if cells is None:
-        columns = zip(*(row for _, row in _records(path, text, delimiter)), strict=True)
-        cells = pl.DataFrame([pl.Series(f"{j}", column, dtype=pl.String) for j, column in enumerate(columns)])
-    cells.columns = [f"{j}" for j in range(cells.width)]
-    cells = cells.with_columns(pl.all().str.strip_chars())
-    has_empty = cells.width and (cells.to_series(0) == "").any()
-    return cells.filter(pl.any_horizontal(pl.all() != "")) if has_empty else cells
-
-
-def _read_quickly(text: bytes, delimiter: str) -> pl.DataFrame | None:
-    """Return all cells by Polars, or None where it may read them differently from the csv module."""
-    body = text.lstrip(b"\r\n")
-    is_odd = delimiter == " " or not delimiter.isascii() or text.count(b"\r") != text.count(b"\r\n")
-    has_quotes = b'"' in text
-    if is_odd or (has_quotes and re.search(re.escape(delimiter).encode() + rb'[ \t]+"', text)):
-        return None
-    if body.startswith((*_ZLIB, codecs.BOM_UTF8)):
-        return None
-    try:
-        cells = pl.read_csv(
-            body, has_header=False, separator=delimiter, infer_schema=False, empty_string_is_null=False, glob=False
-        )
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        return None
-    doubts = [pl.all().str.len_bytes() > csv.field_size_limit()]
-    doubts += [pl.all().str.contains('"', literal=True)] if has_quotes else []
-    doubts += [pl.last().str.strip_chars() == ""]  # Polars pads rows that are too short
-    return None if any(any(cells.select(doubt.any()).row(0)) for doubt in doubts) else cells
-
-
-def _records(path: Path, text: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line and the cells of each row that is not empty, or raise at the first malformed one."""
-    lines = io.TextIOWrapper(io.BytesIO(text), encoding="utf-8", newline="")
-    blanks = delimiter == " "
-    source = (re.sub(r"[ \t]+", " ", line.strip(" \t")).replace(" \n", "\n") for line in lines) if blanks else lines
-    reader = csv.reader(source, delimiter=delimiter, skipinitialspace=not blanks, strict=True)
-    before, width = 0, 0
-    try:
-        for cells in reader:
-            line, before = before + 1, reader.line_num
-            if not any(cell.strip() for cell in cells):
-                continue
-            width = width or len(cells)
-            if len(cells) != width:
-                raise ValueError(f"{path}, line {line}: has {len(cells)} columns where the first line has {width}")
-            yield line, cells
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: {error}; is the file cut off?") from error
-
-
-def _header_is_first(cells: pl.DataFrame, reading: Reading) -> bool:
-    """Return whether the first row names the columns.
-
-    It does if one of its cells is a name that the user gave; or is a usual name of labels and comes nowhere else in its
-    column; or if none of its cells is a number, and none comes again or there are only numbers below one of them.
-    """
-    first, below = cells.row(0), cells.slice(1)
-    repeats = below.select((pl.col(name) == cell).any() for name, cell in zip(cells.columns, first, strict=True)).row(0)
-    usual = () if isinstance(reading.label, str) else LABEL_NAMES
-    given = [name for name in (reading.label, *reading.drop, *reading.columns) if isinstance(name, str)]
-    named = {part.strip() for name in given for part in (name, *name.split(","))}
-    for cell, repeated in zip(first, repeats, strict=True):
-        # A number may be a position instead.
-        if (cell in named and not (repeated and NUMBER.fullmatch(cell))) or (cell.lower() in usual and not repeated):
-            return True
-    if any(NUMBER.fullmatch(cell) for cell in first):
-        return False
-    return not any(repeats) or any(below.select(pl.all().str.contains(f"^(?:{NUMBER.pattern})$").all()).row(0))
-
-
-def _column_names(path: Path, line: str, header: Sequence[str], reading: Reading) -> list[str]:
-    """Return the names in a header, or raise if a column that will be used has no unique name."""
-    dropped = {f"{name}" for name in reading.drop}
-    for j, name in enumerate(header):
-        if not name and dropped.isdisjoint((f"{j}", f"{j - len(header)}")):
-            raise ValueError(
-                f"{path}, {line}: column {j} has no name. If it is a row number, leave it out with "
-                f"{option('drop', [j])}; otherwise name it"
-            )
-    names = [name or f"column {j}" for j, name in enumerate(header)]
-    ((most_frequent, count),) = Counter(names).most_common(1)
-    if count > 1:
-        raise ValueError(f"{path}, {line}: two columns are named {most_frequent!r}")
-    return names
-
-
-# ARFF and Parquet.
-
-
-def read_arff(path: Path, content: bytes, reading: Reading) -> Table:
-    """Read an ARFF file: numbers, nominal values, strings and dates."""
-    from sklearn.externals import _arff  # scipy's reader supports neither quotes nor line numbers
-
-    text = as_utf8(path, content, reading.encoding).decode()
-    # Sparse rows are made dense: a row of two letters has as many cells as there are attributes.
-    head = _DATA.search(text)
-    n_rows = text.count("\n", head.end()) if head else 0
-    check_memory(_BYTES_OF_AN_ARFF_CELL * len(_ATTRIBUTE.findall(text)) * n_rows)
-    try:
-        # Dates are text that `columns` parses.
-        found = _arff.loads(_DATE_ATTRIBUTE.sub(r"\1 string", text))
-    except Exception as error:  # a damaged file may raise anything
-        # Not its ``str``, which may fail where the file has a percent sign.
-        message = str(getattr(error, "message", error)).replace("%d", str(getattr(error, "line", "")))
-        reason = message.strip() or type(error).__name__
-        raise ValueError(f"{path}: is not a whole ARFF file ({reason.splitlines()[0][:200]})") from error
-    columns = []
-    for j, (name, kind) in enumerate(found["attributes"]):
-        values = [row[j] for row in found["data"]]
-        if isinstance(kind, list):
-            columns.append(pl.Series(name, values, dtype=pl.String).cast(pl.Categorical))
-        else:
-            columns.append(pl.Series(name, values, dtype=pl.String if kind == "STRING" else pl.Float64))
-    return table_of_frame(path, pl.DataFrame(columns), "ARFF")
-
-
 def table_of_frame(path: Path, frame: pl.DataFrame, description: str) -> Table:
     """Return the columns of a frame that was read from a file."""
     names = list(frame.columns)
@@ -307,3 +106,282 @@ def table_of_frame(path: Path, frame: pl.DataFrame, description: str) -> Table:
     frame.columns = [f"{j}" for j in range(len(names))]
     frame = frame.with_columns(pl.col(pl.String).str.strip_chars())
     return Table(path, frame, names, description, lambda row: f"row {row + 1}")
+
+
+def _shorten(names: Sequence[str], most: int = 12) -> str:
+    """Return names for a message, the first of them if there are many.
+
+    >>> _shorten(["a", "b", "c"], 2)
+    "'a', 'b', … (3 in all)"
+    """
+    return ", ".join(map(repr, names[:most])) + (f", … ({len(names)} in all)" if len(names) > most else "")
+
+
+class TableColumns(NamedTuple):
+    """What the columns of a table hold."""
+
+    features: list[TableColumn]
+    labels: Any  # as they are written: whole numbers, truth values or words
+    where: str  # the column of labels, for an error
+    about: dict[str, str]  # the summary, by name
+
+
+class _Numbers(NamedTuple):
+    """The columns of text in which every value is a number."""
+
+    columns: dict[int, pl.Series]
+    with_commas: set[int]
+    codes: set[int]  # columns of whole numbers that begin with 0
+    others: dict[int, int]  # how many cells are numbers in each other column
+
+
+def read_columns(table: Table, reading: Reading) -> TableColumns:
+    """Understand the columns of a table: features as numbers or words, and the labels."""
+    target, why, chosen = _label_and_features(table, reading)
+    types = table.frame.dtypes
+    for j in (*chosen, target):
+        if not (types[j].is_numeric() or isinstance(types[j], _TYPED)):
+            raise ValueError(f"{table.column(j)} holds {types[j]}; {table.leave_out(j)}")
+    table, n_missing = _find_missing(table, [*chosen, target], target, reading)
+    labels = _labels(table, target)
+    numbers = _numbers_in_text(table, [j for j in chosen if types[j] == pl.String], reading)
+    named = set(table.positions(reading.columns))
+    features: list[TableColumn] = []
+    by_kind: dict[str, list[str]] = {}
+    for j in chosen:
+        kind, note, feature = _feature(table, j, numbers, reading)
+        if kind == "numbers" and j not in named:
+            _check_counter(table, j, feature.values)
+        features.append(feature)
+        by_kind.setdefault(kind, []).append(f"{table.names[j]!r}{note}")
+    unused = sorted(set(range(len(table.names))).difference([target, *chosen]))
+    missing = [f"{table.names[j]!r} in {count} rows" for j, count in n_missing.items()]
+    filled = "numbers filled with the mean, a column of 0 and 1 beside them says where; words: one more word"
+    about = {
+        "read as": table.description,
+        "label": f"{table.names[target]!r} ({why})",
+        "columns": "; ".join(f"{len(names)} of {kind}: {_listed(names)}" for kind, names in by_kind.items()),
+        "dropped": _shorten([table.names[j] for j in unused]) or "nothing",
+        "missing": f"{_listed(missing)}; {filled}" if missing else "nothing",
+    }
+    return TableColumns(features, labels, table.column(target, ","), about)
+
+
+def _listed(texts: list[str], most: int = 8) -> str:
+    return ", ".join(texts[:most]) + (f", … and {len(texts) - most} more" if len(texts) > most else "")
+
+
+def _label_and_features(table: Table, reading: Reading) -> tuple[int, str, list[int]]:
+    """Return the position of the label, why it is this one, and the positions of the features."""
+    names = table.names
+    dropped = set(table.positions(reading.drop))
+    left = [j for j in range(len(names)) if j not in dropped]
+    by_name = [j for j in left if names[j].lower() in LABEL_NAMES]
+    if reading.label is not None:
+        target, why = table.position(reading.label), "as asked for"
+    elif not left:
+        raise ValueError(f"{table.path}: no column is left; drop fewer of {_shorten(names)}")
+    else:
+        target = by_name[0] if by_name else left[-1]
+        why = f"{'by its name' if by_name else 'the last column'}; --label chooses another"
+    if len(names) == 1:
+        raise ValueError(
+            f"{table.path}: found only one column, {names[0]!r}; a label needs features beside it. "
+            "If there are more, say what stands between them with delimiter (--delimiter)"
+        )
+    wanted = table.positions(reading.columns)
+    for j in dropped & {target, *wanted}:
+        role = "the label" if j == target else "one of columns (--columns)"
+        raise ValueError(f"{table.column(j)} is dropped and {role}; take it out of one")
+    features = sorted(set(wanted or left) - {target})
+    if not features:
+        remedy = "name others in columns (--columns)" if wanted else "drop fewer"
+        raise ValueError(f"{table.path}: no column is left beside the label {names[target]!r}; {remedy}")
+    return target, why, features
+
+
+def _find_missing(table: Table, used: list[int], target: int, reading: Reading) -> tuple[Table, dict[int, int]]:
+    """Return the table with nulls where values are missing, and how many each column has; or refuse them."""
+    kinds = table.frame.dtypes
+    text = pl.col([f"{j}" for j in used if kinds[j] == pl.String])
+    floats = pl.col([f"{j}" for j in used if kinds[j].is_float()])
+    is_there = ~text.str.to_lowercase().is_in(_MISSING)
+    frame = table.frame.with_columns(pl.when(is_there).then(text), floats.fill_nan(None))
+    counts = frame.select([f"{j}" for j in used]).null_count().row(0)
+    n_missing = {j: count for j, count in zip(used, counts, strict=True) if count}
+    for j in (j for j, count in n_missing.items() if count == frame.height):
+        remedy = "name another label column with label (--label)" if j == target else table.leave_out(j)
+        raise ValueError(f"{table.column(j)} has no value at all; {remedy}")
+    refused = n_missing if reading.missing == "refuse" else [j for j in n_missing if j == target]
+    if refused:
+        first = frame.select(pl.col([f"{j}" for j in refused]).is_null().arg_max()).row(0)
+        row, j = min(zip(first, refused, strict=True))
+        cell = table.frame.to_series(j)[row]
+        what = "is empty" if cell in ("", None) else f"is {cell!r}"
+        fill = f"remove or fill such rows, or take {option('missing', 'indicator')}"
+        raise ValueError(f"{table.at(row, j)}: {what}; {'remove such rows' if j == target else fill}")
+    return table._replace(frame=frame), n_missing
+
+
+# What columns hold.
+
+
+def _numbers_in_text(table: Table, text: list[int], reading: Reading) -> _Numbers:
+    """Find the numbers in columns of text, in all at once: a call of Polars costs as much as thousands of cells."""
+    frame, found = table.frame, _Numbers({}, set(), set(), {})
+    for sign in (".", ",") if reading.decimal is None else (reading.decimal,):
+        cells = pl.col([f"{j}" for j in text if j not in found.columns])
+        if sign == ",":
+            cells = pl.when(~cells.str.contains(".", literal=True)).then(cells.str.replace(",", ".", literal=True))
+        for column in frame.select(cells.cast(pl.Float64, strict=False).fill_nan(None)):
+            j, n_numbers = int(column.name), frame.height - column.null_count()
+            found.others[j] = max(found.others.get(j, 0), n_numbers)
+            if column.null_count() == frame.to_series(j).null_count():
+                found.columns[j] = column
+                found.with_commas.update({j} if sign == "," else ())
+    names = [f"{j}" for j in found.columns]
+    if reading.decimal is None and found.with_commas:
+        _check_decimal_commas(table, sorted(found.with_commas), sorted(found.columns.keys() - found.with_commas))
+    is_code = pl.col(names).str.contains(_CODE).any() & ~pl.col(names).str.contains("[.,eE]").any()
+    found.codes.update(int(column.name) for column in frame.select(is_code) if column[0])
+    return found
+
+
+def _check_decimal_commas(table: Table, with_commas: list[int], with_points: list[int]) -> None:
+    """Raise if commas may be thousands separators, or if some numbers of the file have points instead."""
+    cells = pl.col([f"{j}" for j in with_commas])
+    is_clear = cells.str.contains(",", literal=True) & ~cells.str.contains(_THOUSAND_OR_DECIMAL)
+    if not any(table.frame.select(is_clear.any()).row(0)):
+        where, cell = _first(table, with_commas[0], re.compile(".*,"))
+        raise ValueError(
+            f"{where}: is {cell!r}, which may mean {cell.replace(',', '.')} or {cell.replace(',', '')}; "
+            f"say {option('decimal', ',')} for the first, and write numbers without thousands separators for the second"
+        )
+    has_points = table.frame.select(pl.col([f"{j}" for j in with_points]).str.contains(".", literal=True).any())
+    for j in (int(column.name) for column in has_points if column[0]):
+        where, cell = _first(table, j, re.compile(r".*\."))
+        raise ValueError(
+            f"{where}: is {cell!r}, but column {table.names[with_commas[0]]!r} has decimal commas; write all "
+            f"numbers in one way, or leave one of the columns out: {option('drop', [table.names[j]])}"
+        )
+
+
+def _first(table: Table, j: int, pattern: re.Pattern[str]) -> tuple[str, str]:
+    """Return where the first cell of a column that matches is, and the cell."""
+    return next(
+        (table.at(row, j), cell)
+        for row, cell in enumerate(table.frame.to_series(j))
+        if cell is not None and pattern.match(cell)
+    )
+
+
+def _feature(table: Table, j: int, numbers: _Numbers, reading: Reading) -> tuple[str, str, TableColumn]:
+    """Return the kind of a column and a note, for the summary, and its values."""
+    column, name = table.frame.to_series(j), table.names[j]
+    if column.dtype.is_temporal():
+        unit = _UNITS_IN_A_DAY[getattr(column.dtype, "time_unit", None)]
+        days = _finite(table, j, column.to_physical() / unit)
+        return "dates, in days since 1970", "", TableColumn(name, "days", days)
+    if not isinstance(column.dtype, _WORDS) or (j in numbers.columns and j not in numbers.codes):
+        kind = "numbers with decimal commas" if j in numbers.with_commas else "numbers"
+        read = numbers.columns[j] if j in numbers.columns else column.cast(pl.Float64)
+        return kind, "", TableColumn(name, "number", _finite(table, j, read))
+    cells = column.to_list()
+    counts = Counter(cells)
+    n_given = len(cells) - counts.pop(None, 0)
+    if column.dtype == pl.String and j not in numbers.codes:
+        _check_readable(table, j, counts, n_given, numbers.others[j], reading)
+        if all(map(_DATE.match, counts)):
+            days_of = {None: np.nan}
+            for cell in counts:
+                moment = moment_of(cell)
+                if moment is None:
+                    raise ValueError(f"{table.at(cells.index(cell), j)}: is {cell!r}, which is no date")
+                days_of[cell] = date_numbers(moment)[0]
+            days = np.array([days_of[cell] for cell in cells])
+            return "dates, in days since 1970", "", TableColumn(name, "days", days)
+    is_identifier = reading.max_words is None and len(counts) == len(cells) >= _FEW_ROWS
+    if is_identifier or len(counts) > (reading.max_words or _MOST_WORDS):
+        raise ValueError(
+            f"{table.column(j)} has {len(counts)} different words in {len(cells)} rows. A name, a code or free text is "
+            f"no feature: {table.leave_out(j)}, or allow one column per word with {option('max_words', len(counts))}"
+        )
+    words = sorted(counts)
+    positions = {word: at for at, word in enumerate([*words, None])}
+    values = np.fromiter(map(positions.__getitem__, cells), np.int64, len(cells))
+    note = f" ({len(words)} different{', codes, for they begin with 0' if j in numbers.codes else ''})"
+    return "words", note, TableColumn(name, "category", values, tuple(words))
+
+
+def _check_readable(table: Table, j: int, counts: Counter[str], n_given: int, n_numbers: int, reading: Reading) -> None:
+    """Raise for a column of text that looks like numbers or dates and cannot be read so."""
+    other = "." if reading.decimal == "," else ","
+    if 2 * n_numbers > n_given:  # a typing error, which one column per number would hide
+        where, cell = _first(table, j, re.compile(f"(?!(?:{NUMBER.pattern})$)|.*[{other}]"))
+        is_name = table.names[j] == f"column {j}" and cell == table.frame.to_series(j)[0]
+        hint = "; if these are the names of columns, some of them come again below: take those rows out"
+        raise ValueError(f"{where}: is {cell!r} where most rows have a number{hint if is_name else ''}")
+    for pattern, what in ((re.compile(pattern), what) for pattern, what in _REFUSED.items()):
+        if 2 * sum(count for cell, count in counts.items() if pattern.match(cell)) > n_given:
+            where, cell = _first(table, j, pattern)
+            raise ValueError(f"{where}: is {cell!r}, {what}, or {table.leave_out(j)}")
+    if reading.decimal is not None and all(map(NUMBER.fullmatch, counts)):
+        where, cell = _first(table, j, re.compile(f".*[{other}]"))
+        remedy = f"say {option('decimal', other)}, or leave it away"
+        raise ValueError(f"{where}: is {cell!r}, but decimal is {reading.decimal!r}; {remedy}")
+
+
+def _finite(table: Table, j: int, column: pl.Series) -> Floats:
+    """Return a column of numbers, NaN where missing, or raise if one is not finite."""
+    values: Floats = column.to_numpy().astype(np.float64)
+    given, is_wrong = table.frame.to_series(j), ~np.isfinite(values)
+    if np.count_nonzero(is_wrong) > given.null_count():
+        row = int((is_wrong & given.is_not_null().to_numpy()).argmax())
+        raise ValueError(f"{table.at(row, j)}: is {given[row]}; numbers must be finite")
+    return values
+
+
+def _check_counter(table: Table, j: int, values: Floats) -> None:
+    """Raise if a column counts the rows, from 0 or 1."""
+    if len(values) >= _FEW_ROWS and values[0] in (0.0, 1.0) and bool((np.diff(values) == 1.0).all()):
+        raise ValueError(
+            f"{table.column(j)} counts the rows ({values[0]:g}, {values[1]:g}, …), which says nothing about a label. "
+            f"Leave it out with {option('drop', [table.names[j]])}, or keep it by naming it in columns (--columns)"
+        )
+
+
+def _labels(table: Table, target: int) -> Any:
+    """Return whole numbers if all labels are written as such, so that 10 comes after 9; otherwise words.
+
+    Two labels that are written differently, 7 and 007, stay two.
+    """
+    column = table.frame.to_series(target)
+    if column.dtype.is_numeric() or column.dtype == pl.Boolean:
+        values = column.to_numpy()
+    else:
+        labels: list[str] = column.cast(pl.String).to_list()
+        numbers = _numbers_of_labels(set(labels))
+        if numbers is None:
+            # NumPy strings all take as much room as the longest one.
+            check_memory(4 * len(labels) * max(map(len, labels)))
+            return np.array(labels)
+        values = np.array([numbers[label] for label in labels])
+    is_real = np.isfinite(values) & (values != np.trunc(values)) if values.dtype.kind == "f" else np.zeros(1)
+    if is_real.any():
+        row = int(is_real.argmax())
+        raise ValueError(
+            f"{table.at(row, target)}: is {values[row]:g}, a measurement rather than a label; "
+            "name another label column with label (--label), or write classes instead of numbers"
+        )
+    return values
+
+
+def _numbers_of_labels(labels: set[str]) -> dict[str, Any] | None:
+    """Return the numbers that all labels are, if these tell them apart, or None."""
+    if all(map(_WHOLE.fullmatch, labels)):
+        is_small = max(map(len, labels)) < 21 and max(abs(int(label)) for label in labels) < 2**63
+        return {label: int(label) for label in labels} if is_small else None
+    if not all(NUMBER.fullmatch(label) and "," not in label and not re.match(_CODE, label) for label in labels):
+        return None
+    numbers = {label: float(label) for label in labels}
+    return numbers if len(set(numbers.values())) == len(labels) else None

@@ -11,6 +11,7 @@ exact; in a kernel's space what adding up its values may lose counts against the
 """
 
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,10 +23,11 @@ import numpy.typing as npt
 from onebit.inputs import Floats, Integers, check_rows, dense
 from onebit.kernels import Kernel, as_kernel
 from onebit.labels import check_labels, classes_and_codes
-from onebit.theory.exact import largest_square, root_down, root_up, whole, whole_multiple
+from onebit.theory.exact import Objects, whole_multiple
 
 Kind = Literal["weak", "strong"]
 
+_LARGEST = Fraction(sys.float_info.max)
 # Rows whose products are formed at a time.
 _BLOCK = 4096
 _EPSILON = 2.0**-53
@@ -163,12 +165,12 @@ def attained(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel:
     """
     if not np.isfinite(vectors).all() or not vectors.any():
         return 0.0
-    factor, unit, unit_rows = 1 if kind == "weak" else 2, to_unit(vectors), to_unit(rows)
+    factor, unit, unit_rows = 1 if kind == "weak" else 2, _to_unit(vectors), _to_unit(rows)
     if kernel is not None:
         support = np.flatnonzero(vectors.any(axis=0))
         points, unit = rows[support], unit[:, support]
     least, errors = np.empty(len(rows)), np.empty(len(rows))
-    for block in blocks(rows):
+    for block in _blocks(rows):
         values = unit_rows[block] if kernel is None else kernel.matrix(rows[block], points)
         least[block] = least_conditions(kind, values @ unit.T, codes[block])
         # What a sum loses is a share of its terms' sizes; a condition has up to two sums.
@@ -181,18 +183,65 @@ def attained(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel:
     if highest <= 0.0:
         return 0.0
     found = np.flatnonzero(least - errors <= highest)  # any of these may be the least
-    exact = min(_exact_least(kind, vectors, rows[found[block]], codes[found[block]]) for block in blocks(found))
-    return root_down((factor * exact) ** 2 / largest_square(vectors.reshape(1, -1))) if exact > 0 else 0.0
+    exact = min(_exact_least(kind, vectors, rows[found[block]], codes[found[block]]) for block in _blocks(found))
+    return _root_down((factor * exact) ** 2 / _largest_square(vectors.reshape(1, -1))) if exact > 0 else 0.0
 
 
-def blocks(rows: npt.NDArray[Any]) -> list[slice]:
+def _blocks(rows: npt.NDArray[Any]) -> list[slice]:
     """Return slices of as many rows as are worked on at a time."""
     return [slice(start, start + _BLOCK) for start in range(0, len(rows), _BLOCK)]
 
 
-def to_unit(values: Floats) -> Floats:
+def _to_unit(values: Floats) -> Floats:
     """Return numbers up to 1 in size, by a power of two: exact, but for underflow."""
     return np.ldexp(values, -int(np.frexp(np.abs(values).max(initial=0.0))[1]))
+
+
+def whole(values: Any) -> tuple[Objects, int]:
+    """Return floats as whole numbers times 2 to one common exponent."""
+    mantissas, exponents = np.frexp(np.asarray(values, dtype=float))
+    digits = np.ldexp(mantissas, 53).astype(np.int64)
+    nonzero = digits != 0
+    if not nonzero.any():
+        return digits.astype(object), 0
+    least = int(exponents[nonzero].min())
+    shifts = np.where(nonzero, exponents - least, 0)
+    # the zeros at the end of every number are no digits.
+    trailing = int((np.log2(digits[nonzero] & -digits[nonzero]) + shifts[nonzero]).min())
+    return digits.astype(object) << shifts.astype(object) >> trailing, least - 53 + trailing
+
+
+def _largest_square(rows: Floats) -> Fraction:
+    """Return the squared length of the longest row, exactly."""
+    numbers, power = whole(rows)
+    return Fraction(int((numbers * numbers).sum(axis=1).max())) * Fraction(4) ** power
+
+
+def root_up(square: Fraction) -> float:
+    """Return the smallest float that is no less than the square root; infinity beyond the largest."""
+    if square > _LARGEST**2:
+        return math.inf
+    # Enough digits for a float, whatever the size.
+    shift = max(0, 64 - (square.numerator.bit_length() - square.denominator.bit_length()) // 2)
+    root = float(Fraction(math.isqrt((square.numerator << 2 * shift) // square.denominator), 1 << shift))
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    below = math.nextafter(root, 0.0)
+    return below if Fraction(below) ** 2 >= square else root
+
+
+def _root_down(square: Fraction) -> float:
+    """Return the largest float that is no more than the square root."""
+    root = root_up(square)
+    return root if root < math.inf and Fraction(root) ** 2 == square else math.nextafter(root, 0.0)
+
+
+def longest(rows: Floats) -> float:
+    """Return the length of the longest row, rounded up."""
+    unit = _to_unit(rows)
+    squares = np.einsum("ij,ij->i", unit, unit)
+    doubtful = rows[squares >= squares.max() * (1.0 - (rows.shape[1] + 8) * 2.0**-52)]
+    return root_up(max(_largest_square(doubtful[block]) for block in _blocks(doubtful)))
 
 
 def least_conditions(kind: Kind, scores: npt.NDArray[Any], codes: Integers) -> npt.NDArray[Any]:

@@ -1,11 +1,10 @@
-"""Numbers without rounding: inputs as fractions, floats as whole numbers, roots on a chosen side, exact zeros.
+"""Numbers without rounding: inputs as fractions, and combinations of whole numbers that are zero.
 
 `check_fraction` takes a float's binary value (`onebit.bounds` reads it as the decimal it is written as). Arrays of
 fractions, and of Python's integers, have exact sums of products.
 """
 
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -19,7 +18,6 @@ from onebit.inputs import Floats, Integers, check_rows, dense
 Number = int | float | Fraction
 Objects = npt.NDArray[np.object_]  # arrays of fractions, or of Python's integers of any size
 
-_LARGEST = Fraction(sys.float_info.max)
 # An exact solution takes time that grows with the cube of the equations, and seconds for so many.
 _MOST_EQUATIONS = 200
 _PRIME = 2**31 - 1  # products of two numbers below it fit 64 bits
@@ -77,45 +75,6 @@ def whole_multiple(values: Iterable[Fraction]) -> tuple[Objects, int]:
     return np.array([value.numerator * (shared // value.denominator) for value in values], dtype=object), shared
 
 
-def whole(values: Any) -> tuple[Objects, int]:
-    """Return floats as whole numbers times 2 to one common exponent."""
-    mantissas, exponents = np.frexp(np.asarray(values, dtype=float))
-    digits = np.ldexp(mantissas, 53).astype(np.int64)
-    nonzero = digits != 0
-    if not nonzero.any():
-        return digits.astype(object), 0
-    least = int(exponents[nonzero].min())
-    shifts = np.where(nonzero, exponents - least, 0)
-    # the zeros at the end of every number are no digits.
-    trailing = int((np.log2(digits[nonzero] & -digits[nonzero]) + shifts[nonzero]).min())
-    return digits.astype(object) << shifts.astype(object) >> trailing, least - 53 + trailing
-
-
-def largest_square(rows: Floats) -> Fraction:
-    """Return the squared length of the longest row, exactly."""
-    numbers, power = whole(rows)
-    return Fraction(int((numbers * numbers).sum(axis=1).max())) * Fraction(4) ** power
-
-
-def root_up(square: Fraction) -> float:
-    """Return the smallest float that is no less than the square root; infinity beyond the largest."""
-    if square > _LARGEST**2:
-        return math.inf
-    # Enough digits for a float, whatever the size.
-    shift = max(0, 64 - (square.numerator.bit_length() - square.denominator.bit_length()) // 2)
-    root = float(Fraction(math.isqrt((square.numerator << 2 * shift) // square.denominator), 1 << shift))
-    while Fraction(root) ** 2 < square:
-        root = math.nextafter(root, math.inf)
-    below = math.nextafter(root, 0.0)
-    return below if Fraction(below) ** 2 >= square else root
-
-
-def root_down(square: Fraction) -> float:
-    """Return the largest float that is no more than the square root."""
-    root = root_up(square)
-    return root if root < math.inf and Fraction(root) ** 2 == square else math.nextafter(root, 0.0)
-
-
 def vanishing_weights(rows: Objects) -> list[int] | None:
     """Return whole numbers ≥ 0, not all 0, for which Σ weight·row = 0 exactly; None if there are none, or many.
 
@@ -125,34 +84,30 @@ def vanishing_weights(rows: Objects) -> list[int] | None:
     count = len(rows)
     if count - 1 > min(len(equations), _MOST_EQUATIONS):
         return None
-    # After exchange steps the table has the inverse of the chosen equations in the chosen weights' columns.
+    # After these steps the table has the inverse of the chosen equations in the chosen weights' columns.
     table, chosen = (equations % _PRIME).astype(np.int64), dict[int, int]()
     for column in range(count):
         is_free = table[:, column] != 0
         is_free[list(chosen.values())] = False
         if is_free.any():
-            chosen[column] = int(np.argmax(is_free))
-            table = _exchanged(table, chosen[column], column)
+            # Solve that row's equation for this column's unknown, and put it into all the others.
+            row = chosen[column] = int(np.argmax(is_free))
+            inverse = pow(int(table[row, column]), -1, _PRIME)
+            solved = -table[row] * inverse % _PRIME
+            solved[column] = inverse
+            entries = table[:, column, None].copy()
+            table[:, column] = 0
+            table = (table + entries * solved) % _PRIME
+            table[row] = solved
     columns, used = list(chosen), list(chosen.values())
     if len(columns) != count - 1:
         return None
     free = min(set(range(count)) - set(columns))
-    weights = np.ones(count, dtype=object)
-    inverse = table[np.ix_(used, columns)]
-    weights[columns], weights[free] = _solution(equations[np.ix_(used, columns)], -equations[used, free], inverse)
+    chosen_equations, weights = equations[used], np.ones(count, dtype=object)
+    weights[columns], weights[free] = _solution(
+        chosen_equations[:, columns], -chosen_equations[:, free], table[np.ix_(used, columns)]
+    )
     return None if min(weights) < 0 or (equations @ weights).any() else [int(weight) for weight in weights]
-
-
-def _exchanged(table: Integers, row: int, column: int) -> Integers:
-    """Return the table with one row's equation solved for one column's unknown, and put into all the others."""
-    inverse = pow(int(table[row, column]), -1, _PRIME)
-    solved = -table[row] * inverse % _PRIME
-    solved[column] = inverse
-    entries = table[:, column, None].copy()
-    table[:, column] = 0
-    table = (table + entries * solved) % _PRIME
-    table[row] = solved
-    return table
 
 
 def _solution(matrix: Objects, right: Objects, inverse: Integers) -> tuple[list[int], int]:

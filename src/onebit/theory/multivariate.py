@@ -26,15 +26,8 @@ import numpy.typing as npt
 from onebit.bounds.claims import log2
 from onebit.inputs import Floats, check_integer
 from onebit.kernels import Multinomial, Polynomial, Rational
-from onebit.theory.exact import (
-    Number,
-    Objects,
-    check_dense_rows,
-    check_fraction,
-    check_point,
-    to_float,
-    whole_multiple,
-)
+from onebit.theory import exact
+from onebit.theory.exact import Number, Objects, check_point, to_float, whole_multiple
 
 _MAX_FEATURES = 1_000_000  # the most coordinates a feature map will list: eight megabytes for a single row
 
@@ -90,7 +83,7 @@ class MultivariatePolynomial:
             if not isinstance(exponents, tuple) or len(exponents) != n_variables:
                 raise ValueError(f"coefficients must be keyed by {n_variables} exponents each; got {exponents!r}")
             powers = tuple(check_integer(f"coefficients: an exponent of {exponents!r}", a, low=0) for a in exponents)
-            if number := check_fraction(f"coefficients[{exponents!r}]", value):
+            if number := exact.check_fraction(f"coefficients[{exponents!r}]", value):
                 self._coefficients[powers] = number
 
     @classmethod
@@ -156,7 +149,7 @@ class MultivariatePolynomial:
 
     def __call__(self, X: Any) -> Floats:
         """Return p for every row in floating point; terms of mixed sign may cancel, so prefer `evaluate` for proofs."""
-        rows = check_dense_rows("X", X, self.n_variables)
+        rows = exact.check_dense_rows("X", X, self.n_variables)
         values = np.zeros(len(rows))
         for alpha, value in self._coefficients.items():
             values += to_float("a coefficient", value) * np.prod(rows ** np.array(alpha, dtype=np.float64), axis=1)
@@ -180,7 +173,10 @@ class MultivariatePolynomial:
     def __mul__(self, other: "MultivariatePolynomial | Number") -> "MultivariatePolynomial":
         # Over one denominator the inner loop works on integers, which is ten times faster than on fractions.
         mine, others = self._coefficients, self._like(other)._coefficients
-        (left, shared_left), (right, shared_right) = whole_multiple(mine.values()), whole_multiple(others.values())
+        (left, shared_left), (right, shared_right) = (
+            whole_multiple(mine.values()),
+            whole_multiple(others.values()),
+        )
         product: dict[_Exponents, int] = {}
         for alpha, a in zip(mine, left, strict=True):
             for beta, b in zip(others, right, strict=True):
@@ -317,7 +313,7 @@ class FeatureMap:
 
     def __call__(self, X: Any) -> Floats:
         """Return φ of every row, in floating point."""
-        rows = self.kernel.prepare(check_dense_rows("X", X, self.n_variables))
+        rows = self.kernel.prepare(exact.check_dense_rows("X", X, self.n_variables))
         features: Floats = np.tile(self._scales, (len(rows), 1))
         for entries, powers in zip(rows.T, np.array(self.exponents).T, strict=True):
             features *= entries[:, None] ** powers

@@ -25,7 +25,7 @@ from scipy.linalg import qr_delete, solve_triangular
 from onebit.inputs import Floats, Integers
 from onebit.theory.certificates import Kind, condition_signs
 
-Numbers = npt.NDArray[Any]  # floats, or decimals as objects
+_Numbers = npt.NDArray[Any]  # floats, or decimals as objects
 
 # Vertices worked through between two passes over all of them: the worst stay among the worst for a while.
 _POOL = 256
@@ -44,13 +44,13 @@ class Hull:
     times K plus the rival, or the example alone. Points are about 1 in length, and floats or decimals.
     """
 
-    def __init__(self, points: Numbers, codes: Integers, n_classes: int, strong_class: int | None = None) -> None:
+    def __init__(self, points: _Numbers, codes: Integers, n_classes: int, strong_class: int | None = None) -> None:
         self.points, self.codes, self._strong_class = points, codes, strong_class
         self.kind: Kind = "weak" if strong_class is None else "strong"
         self.classes = np.arange(n_classes) if strong_class is None else np.array([strong_class])
         self.dimension = points.shape[1] * len(self.classes)
 
-    def at(self, points: Numbers) -> "Hull":
+    def at(self, points: _Numbers) -> "Hull":
         """Return the hull of the same conditions on examples at other points."""
         return Hull(points, self.codes, len(self.classes), self._strong_class)
 
@@ -65,10 +65,10 @@ class Hull:
         examples, asked = self.conditions(vertices)
         return condition_signs(self.kind, self.codes[examples], asked, self.classes)
 
-    def rows(self, vertices: Integers) -> Numbers:
+    def rows(self, vertices: Integers) -> _Numbers:
         """Return vertices, one in each row."""
         points = self.points[self.conditions(vertices)[0]]
-        blocks: Numbers = self.signs(vertices)[:, :, None] * points[:, None, :]
+        blocks: _Numbers = self.signs(vertices)[:, :, None] * points[:, None, :]
         return blocks.reshape(len(vertices), self.dimension)
 
     def cancelling(self, a: int, b: int) -> Integers | None:
@@ -77,7 +77,7 @@ class Hull:
             return np.array([a, b]) * len(self.classes) + self.codes[[b, a]]
         return np.array([a, b]) if self._strong_class in self.codes[[a, b]] else None
 
-    def price(self, direction: Numbers) -> tuple[Numbers, Integers]:
+    def price(self, direction: _Numbers) -> tuple[_Numbers, Integers]:
         """Return each example's least product with a direction, and the vertex that has it."""
         scores, each = self.points @ direction.reshape(len(self.classes), -1).T, np.arange(len(self.points))
         if self._strong_class is not None:
@@ -88,17 +88,17 @@ class Hull:
         return leads[each, rivals], each * len(self.classes) + rivals
 
 
-def as_decimals(points: Floats) -> Numbers:
+def as_decimals(points: Floats) -> _Numbers:
     """Return floats as decimals, exactly."""
     return np.array([[Decimal(entry) for entry in row] for row in points.tolist()])
 
 
-class NearestPoint(NamedTuple):
+class _NearestPoint(NamedTuple):
     """Both sides of the answer: `lower` ≤ δ ≤ `upper`."""
 
     direction: Floats  # any positive multiple of the best vector w
     vertices: Integers
-    weights: Numbers  # non-negative: the nearest point is Σ weights·vertices / Σ weights
+    weights: _Numbers  # non-negative: the nearest point is Σ weights·vertices / Σ weights
     lower: float
     """The worst product of the unit direction with a vertex; not positive if the direction does not separate."""
     upper: float  # the length of the combination
@@ -111,7 +111,7 @@ class NearestPoint(NamedTuple):
 
 def nearest_point(
     hull: Hull, on_pass: Callable[[float], None] | None = None, first: Integers | None = None
-) -> NearestPoint:
+) -> _NearestPoint:
     """Return the hull's nearest point to the origin, beginning with vertices that may be near it.
 
     It ends when the relative gap is at most `GAP`, when the combination's length is zero to rounding, or when rounding
@@ -164,21 +164,21 @@ class _ActiveSet:
         # Doubled when full; few problems end with more active vertices.
         size = min(dimension + 1, 64)
         self.vertices: list[int] = []
-        self.weights: Numbers = np.empty(0)
+        self.weights: _Numbers = np.empty(0)
         self._q = np.zeros((size, dimension + 1))  # row j is the j-th orthonormal vector
         self._r = np.zeros((size, size))
         self._project()
 
-    def both_sides(self, hull: Hull, worst: float) -> NearestPoint:
+    def both_sides(self, hull: Hull, worst: float) -> _NearestPoint:
         """Return the direction and the combination; `worst` is the direction's least product."""
         vertices, direction = np.array(self.vertices), self.direction.astype(float)
         combination = (self.weights @ hull.rows(vertices)).astype(float)
         # the sum and the length may be rounded: neither is a difference of larger numbers.
         upper = float(np.linalg.norm(combination)) / float(self.weights.sum())
         length = float(np.linalg.norm(direction))
-        return NearestPoint(direction, vertices, self.weights, worst / length if length > 0.0 else 0.0, upper)
+        return _NearestPoint(direction, vertices, self.weights, worst / length if length > 0.0 else 0.0, upper)
 
-    def bring_in(self, row: Numbers, vertex: int) -> list[int]:
+    def bring_in(self, row: _Numbers, vertex: int) -> list[int]:
         """Add a vertex, go to the best weights, and return the vertices that this drove out."""
         if not self._append(row):
             return [vertex]
@@ -209,16 +209,16 @@ class _ActiveSet:
         residual[-1] += 1.0
         # Twice: where little is left, the first subtraction leaves mostly rounding.
         residual -= (q @ residual) @ q
-        self.direction: Numbers = -residual[:-1]
+        self.direction: _Numbers = -residual[:-1]
         self.level: Any = float(residual[-1]) * self._last
 
-    def _best_weights(self) -> Numbers:
+    def _best_weights(self) -> _Numbers:
         """Return the weights of the point nearest to the origin in the active vertices' span."""
         count = len(self.vertices)
         best: Floats = solve_triangular(self._r[:count, :count], self._q[:count, -1], check_finite=False)
         return best
 
-    def _append(self, row: Numbers) -> bool:
+    def _append(self, row: _Numbers) -> bool:
         """Add a vertex to the factors, or return False if it is in the others' span, but for rounding."""
         count, column = len(self.vertices), np.append(row, self._last)
         # As many columns as there are coordinates span all others.
@@ -262,11 +262,11 @@ class _DecimalActiveSet(_ActiveSet):
     def _project(self) -> None:
         self.direction, self.level = self.weights @ self._rows, 1 - self.weights.sum()
 
-    def _best_weights(self) -> Numbers:
-        best: Numbers = self._inverse.sum(axis=1)
+    def _best_weights(self) -> _Numbers:
+        best: _Numbers = self._inverse.sum(axis=1)
         return best
 
-    def _append(self, row: Numbers) -> bool:
+    def _append(self, row: _Numbers) -> bool:
         products, square = self._rows @ row + 1, row @ row + 1
         shares = self._inverse @ products
         rest = square - products @ shares

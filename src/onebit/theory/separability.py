@@ -20,17 +20,9 @@ from onebit.bounds import BOUNDS, Claim
 from onebit.inputs import Floats, Integers, check_rows, dense
 from onebit.kernels import Kernel, as_kernel
 from onebit.labels import check_labels, classes_and_codes
-from onebit.theory.certificates import (
-    Certificate,
-    Kind,
-    Separator,
-    attained,
-    blocks,
-    combined_length,
-    conflicting_pair,
-    to_unit,
-)
-from onebit.theory.exact import largest_square, root_up, vanishing_weights, whole
+from onebit.theory import certificates
+from onebit.theory.certificates import Certificate, Kind, Separator
+from onebit.theory.exact import vanishing_weights
 from onebit.theory.nearest_point import GAP, Hull, as_decimals, nearest_point
 
 # Lengths of a few such rows together are floats still.
@@ -231,20 +223,12 @@ def _gap(margin: float, limit: float) -> float:
 
 
 class _Side(NamedTuple):
-    """One of the two margins: at least `margin`, by the vectors, and at most `limit`, by the certificates."""
+    """One of the two margins, or one hull: at least `margin`, by the vectors, at most `limit`, by the certificates."""
 
     margin: float
     limit: float
     vectors: Floats
     certificates: tuple[Certificate, ...]
-
-
-class _Solved(NamedTuple):
-    """The best vectors and the shortest combination of one hull."""
-
-    vectors: Floats
-    attained: float
-    certificate: Certificate
 
 
 @dataclass
@@ -260,12 +244,12 @@ class _Search:
     def __post_init__(self) -> None:
         rows = self._rows
         # Equal rows are found by comparing bits: a solver cannot tell such a pair from a tiny margin.
-        self._conflict = conflicting_pair(rows, self._codes)
+        self._conflict = certificates.conflicting_pair(rows, self._codes)
         self._basis: Floats | None = None
         if self._kernel is not None:
             self.radius, self._points = _kernel_points(rows, self._kernel)
             return
-        self.radius = longest(rows)
+        self.radius = certificates.longest(rows)
         self._points = np.ldexp(rows, -math.frexp(self.radius)[1])
         # The vectors of a solution lie in the span of the examples, which has fewer coordinates then.
         if rows.shape[1] > rows.shape[0]:
@@ -276,16 +260,16 @@ class _Search:
         """Return the largest weak and strong margin of three classes or more."""
         K = len(self._classes)
         # the weak problem is one half of the progress bar, the K strong ones are the other.
-        found = self._solve(None, "weak", 0.0, 0.5)
-        weak = _Side(found.attained, found.certificate.length, found.vectors, (found.certificate,))
+        weak = self._solve(None, "weak", 0.0, 0.5)
         each = [self._solve(i, f"strong, class {self._classes[i]}", 0.5 + 0.5 * i / K, 0.5 / K) for i in range(K)]
-        certificates = tuple(one.certificate for one in each)
         # Where a class's distance is δᵢ, the shortest wᵢ has length 1/(2δᵢ).
-        lengths = [Fraction(certificate.length) for certificate in certificates]
-        limit = root_up(4 / sum((1 / length**2 for length in lengths), Fraction(0))) if all(lengths) else 0.0
-        strong, least = _Side(0.0, limit, each[0].vectors, certificates), min(one.attained for one in each)
+        lengths, limit = [Fraction(one.limit) for one in each], 0.0
+        if all(lengths):
+            limit = certificates.root_up(Fraction(4 / sum(1 / length**2 for length in lengths)))
+        strong = _Side(0.0, limit, each[0].vectors, tuple(one.certificates[0] for one in each))
+        least = min(one.margin for one in each)
         if least > 0.0:
-            vectors = self._unit(np.concatenate([one.vectors * (least / one.attained) for one in each]))
+            vectors = self._unit(np.concatenate([one.vectors * (least / one.margin) for one in each]))
             strong = strong._replace(margin=self._attained("strong", vectors), vectors=vectors)
         if strong.margin > weak.margin:
             weak = weak._replace(margin=self._attained("weak", strong.vectors), vectors=strong.vectors)
@@ -295,21 +279,22 @@ class _Search:
     def two_classes(self) -> tuple[_Side, _Side]:
         """Return both margins of two classes, which are one number: the vectors are w and −w."""
         found = self._solve(0, "weak and strong", 0.0, 1.0)
-        examples, weights = found.certificate.examples, found.certificate.weights
+        examples, weights = found.certificates[0].examples, found.certificates[0].weights
         weak_certificate = self._certificate("weak", examples, 1 - self._codes[examples], weights)
         other = self._certificate("strong", examples, np.full(len(examples), 1), weights)
         vectors, margin = self._unit(np.concatenate([found.vectors, -found.vectors])), 0.0
-        if found.attained > 0.0:
+        if found.margin > 0.0:
             margin = min(self._attained("weak", vectors), self._attained("strong", vectors))
         weak = _Side(margin, weak_certificate.length, vectors, (weak_certificate,))
-        return weak, weak._replace(certificates=(found.certificate, other))
+        return weak, weak._replace(certificates=(*found.certificates, other))
 
-    def _attained(self, kind: Kind, vectors: Floats) -> float:
-        return attained(kind, vectors, self._rows, self._codes, self._kernel)
+    def _attained(self, kind: Kind, vectors: Floats, codes: Integers | None = None) -> float:
+        codes = self._codes if codes is None else codes
+        return certificates.attained(kind, vectors, self._rows, codes, self._kernel)
 
     def _certificate(self, kind: Kind, examples: Integers, asked: Integers, weights: npt.NDArray[Any]) -> Certificate:
-        own = self._codes[examples]
-        length = combined_length(kind, map(Fraction, weights.tolist()), self._rows[examples], own, asked, self._kernel)
+        points, own, numbers = self._rows[examples], self._codes[examples], map(Fraction, weights.tolist())
+        length = certificates.combined_length(kind, numbers, points, own, asked, self._kernel)
         return Certificate(kind, examples, self._classes[asked], weights, length)
 
     def _unit(self, vectors: Floats) -> Floats:
@@ -323,7 +308,7 @@ class _Search:
         length = math.sqrt(max(float(np.einsum("ij,ij->", products, some)), 0.0))
         return vectors / (length or 1.0)
 
-    def _solve(self, strong_class: int | None, name: str, start: float, share: float) -> _Solved:
+    def _solve(self, strong_class: int | None, name: str, start: float, share: float) -> _Side:
         """Return the best of as many attempts as it takes for the two sides of a hull to meet.
 
         The problem is `share` of the whole search, and `start` of it was done before.
@@ -338,20 +323,20 @@ class _Search:
 
         hull = Hull(self._points, self._codes, len(self._classes), strong_class)
         own = self._codes if strong_class is None else np.where(self._codes == strong_class, 0, -1)
-        tried: list[_Solved] = []
+        tried: list[_Side] = []
         for vectors, vertices, weights in self._attempts(hull, report):
-            unit = self._unit(vectors)
+            unit, certificate = self._unit(vectors), self._certificate(hull.kind, *hull.conditions(vertices), weights)
             # A strong margin is twice what one class's products are at least.
-            least = attained(hull.kind, unit, self._rows, own, self._kernel) * (1.0 if strong_class is None else 0.5)
-            tried.append(_Solved(unit, least, self._certificate(hull.kind, *hull.conditions(vertices), weights)))
-            is_short = tried[-1].certificate.length <= max(_PERHAPS_ZERO * self.radius, _ANY_LENGTH)
-            best, shortest = max(tried, key=lambda each: each.attained), min(each.certificate.length for each in tried)
-            if best.attained >= (1.0 - _SETTLED) * shortest:
+            least = self._attained(hull.kind, unit, own) * (1.0 if strong_class is None else 0.5)
+            tried.append(_Side(least, certificate.length, unit, (certificate,)))
+            best, shortest = max(tried, key=lambda each: each.margin), min(tried, key=lambda each: each.limit)
+            if best.margin >= (1.0 - _SETTLED) * shortest.limit:
                 break
-            zero = self._exact_zero(hull, vertices) if best.attained <= 0.0 and is_short else None
+            is_short = certificate.length <= max(_PERHAPS_ZERO * self.radius, _ANY_LENGTH)
+            zero = self._exact_zero(hull, vertices) if best.margin <= 0.0 and is_short else None
             if zero is not None:
-                return best._replace(certificate=zero)
-        return best._replace(certificate=min((each.certificate for each in tried), key=lambda each: each.length))
+                return best._replace(limit=0.0, certificates=(zero,))
+        return best._replace(limit=shortest.limit, certificates=shortest.certificates)
 
     def _attempts(
         self, hull: Hull, report: Callable[[float], None]
@@ -386,20 +371,12 @@ class _Search:
         if self._kernel is not None:
             return None
         # Every column in its own units, so that the whole numbers stay short.
-        columns = [whole(column)[0] for column in hull.at(self._rows).rows(vertices).T]
+        columns = [certificates.whole(column)[0] for column in hull.at(self._rows).rows(vertices).T]
         weights = vanishing_weights(np.array(columns, dtype=object).T)
         if weights is None:
             return None
         certificate = self._certificate(hull.kind, *hull.conditions(vertices), np.array(weights, dtype=object))
         return certificate if certificate.length == 0.0 else None
-
-
-def longest(rows: Floats) -> float:
-    """Return the length of the longest row, rounded up."""
-    unit = to_unit(rows)
-    squares = np.einsum("ij,ij->i", unit, unit)
-    doubtful = rows[squares >= squares.max() * (1.0 - (rows.shape[1] + 8) * 2.0**-52)]
-    return root_up(max(largest_square(doubtful[block]) for block in blocks(doubtful)))
 
 
 def _kernel_points(rows: Floats, kernel: Kernel) -> tuple[float, Floats]:

@@ -1,6 +1,6 @@
 """The weak labelling problem: find weights that agree with everything the feedback has proved (Appendix H).
 
-Weights w₁,…,w_K *agree* with "x is i" if ⟨wᵢ,x⟩ > ⟨wⱼ,x⟩ for every j ≠ i, and with "x is not i" if ⟨wⱼ,x⟩ > ⟨wᵢ,x⟩ for
+_Weights w₁,…,w_K *agree* with "x is i" if ⟨wᵢ,x⟩ > ⟨wⱼ,x⟩ for every j ≠ i, and with "x is not i" if ⟨wⱼ,x⟩ > ⟨wᵢ,x⟩ for
 some j. Whether any weights agree with all facts is NP-complete, by a reduction from Set Splitting. The solver branches
 over which label beats i, and decides every node without rounding. See docs/theory/weak-labeling.md.
 
@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 
-from onebit.engine.randomness import stream_generator
-from onebit.inputs import Floats, check_integer, check_number, check_seed
+from onebit.engine.randomness import STREAM, random_numbers
+from onebit.inputs import check_integer, check_number, check_seed
 from onebit.theory.exact import Number, Objects, check_point, vanishing_weights, whole_multiple
 
 _Vector = tuple[Fraction, ...]
-Weights = tuple[_Vector, ...]
+_Weights = tuple[_Vector, ...]
 _Choices = tuple[tuple[int, int], ...]
 
 # The label of the subsets and of the origin, which the other two labels have to beat at the elements.
@@ -178,7 +178,7 @@ class SetSplitting:
         elements = range(1, self.n_elements + 1)
         return WeakLabeling([(it_is_not if t in elements else it_is)(x, _WHOLE) for t, x in enumerate(rows)], 3)
 
-    def weights_of(self, first: Collection[int]) -> Weights:
+    def weights_of(self, first: Collection[int]) -> _Weights:
         """Return the weights that a split with first part `first` stands for; they solve the weak labelling problem."""
         if not self.is_solved_by(first):
             raise ValueError(f"first must split every subset; {sorted(first)} leaves one whole")
@@ -205,14 +205,14 @@ def random_set_splitting(n_elements: int, n_subsets: int, size: int, seed: int) 
     check_integer("n_elements", n_elements, low=1)
     check_integer("n_subsets", n_subsets, low=0)
     check_integer("size", size, low=1, high=n_elements)
-    generator = stream_generator(check_seed(seed))
+    generator = random_numbers(check_seed(seed), STREAM)
     return SetSplitting(n_elements, [set(generator.permutation(n_elements)[:size].tolist()) for _ in range(n_subsets)])
 
 
 class Answer(NamedTuple):
     """What the search found: weights that agree with every fact or None, and how many nodes it looked at."""
 
-    weights: Weights | None
+    weights: _Weights | None
     n_nodes: int
 
 
@@ -244,8 +244,7 @@ def solve(problem: WeakLabeling, max_nodes: int | None = None) -> Answer:
     while stack:
         if n_nodes == max_nodes:
             raise RuntimeError(f"no answer after max_nodes={max_nodes} nodes; raise max_nodes or shrink the problem")
-        choices = stack.pop()
-        n_nodes += 1
+        choices, n_nodes = stack.pop(), n_nodes + 1
         weights = _agreeing_weights(problem, choices)
         # A leaf: these choices contradict each other, whatever is chosen besides.
         if weights is None:
@@ -263,7 +262,7 @@ def solve(problem: WeakLabeling, max_nodes: int | None = None) -> Answer:
     return Answer(None, n_nodes)
 
 
-def _agreeing_weights(problem: WeakLabeling, choices: _Choices) -> Weights | None:
+def _agreeing_weights(problem: WeakLabeling, choices: _Choices) -> _Weights | None:
     """Return weights that agree with every fact "x is i" and let each chosen label win at its fact, or None.
 
     A choice is the index of a fact "x is not i", and the label that beats i there.
@@ -294,46 +293,39 @@ def _positive_solution(rows: Objects) -> _Vector | None:
     largest = np.abs(rows).max(axis=1, initial=0)
     if not largest.all():
         return None
-    # Rows of one size keep the program's tolerances meaningful.
-    proposal, t, multipliers = _linear_program((rows / largest[:, None]).astype(np.float64))
-    multipliers /= largest.astype(np.float64)
-    if t > _ROUNDING:
-        exact = [Fraction(value) for value in (proposal / np.abs(proposal).max()).tolist()]
-        for denominator in _DENOMINATORS:
-            weights = tuple(value.limit_denominator(denominator) for value in exact)
-            if (rows @ whole_multiple(weights)[0] > 0).all():
-                return weights
-    elif multipliers.any() and vanishing_weights(rows[multipliers > _ROUNDING * multipliers.max()]) is not None:
-        return None
-    return _solve_by_simplex([[Fraction(entry) for entry in row] for row in rows])
-
-
-def _linear_program(rows: Floats) -> tuple[Floats, float, Floats]:
-    """Return the weights with the largest t, t, and the multipliers that show that none is larger; zeros on failure."""
     n_rows, n_free = rows.shape
-    result = linprog(
+    # The weights with the largest t. Rows of one size keep the tolerances meaningful.
+    program = linprog(
         np.append(np.zeros(n_free), -1.0),
-        A_ub=np.column_stack([-rows, np.ones(n_rows)]),
+        A_ub=np.column_stack([-(rows / largest[:, None]).astype(np.float64), np.ones(n_rows)]),
         b_ub=np.zeros(n_rows),
         bounds=[(-1.0, 1.0)] * n_free + [(0.0, None)],
         method="highs",
     )
-    if result.status != 0:
-        return np.zeros(n_free), 0.0, np.zeros(n_rows)
-    return result.x[:-1], float(result.x[-1]), -result.ineqlin.marginals
+    if program.status == 0 and program.x[-1] > _ROUNDING:
+        exact = [Fraction(value) for value in (program.x[:-1] / np.abs(program.x[:-1]).max()).tolist()]
+        for denominator in _DENOMINATORS:
+            weights = tuple(value.limit_denominator(denominator) for value in exact)
+            if (rows @ whole_multiple(weights)[0] > 0).all():
+                return weights
+    elif program.status == 0:
+        multipliers = -program.ineqlin.marginals / largest.astype(np.float64)
+        support = multipliers > _ROUNDING * multipliers.max()
+        if support.any() and vanishing_weights(rows[support]) is not None:
+            return None
+    return _solve_by_simplex(rows)
 
 
-def _solve_by_simplex(rows: Sequence[Sequence[Fraction]]) -> _Vector | None:
+def _solve_by_simplex(rows: Objects) -> _Vector | None:
     """Return w with ⟨row, w⟩ > 0 for every row, or None, by the simplex method on fractions alone.
 
     It looks for y ≥ 0 with Σ yᵢ·rowᵢ = 0 and Σ yᵢ = 1, starting from artificial variables whose sum it brings down. If
     the sum ends above 0 there is no such y, and the prices of the equations are a w. Bland's rule makes it end.
     """
-    n_rows, n_free = len(rows), len(rows[0])
+    n_rows, n_free = rows.shape
     # Columns: y, the artificial variables, the right hand side. Last row: what the sum still has to lose.
-    equations = np.array([*zip(*rows, strict=True), [Fraction(1)] * n_rows], dtype=object)
-    right = np.array([Fraction(0)] * n_free + [Fraction(1)], dtype=object)
-    tableau = np.column_stack([equations, np.eye(n_free + 1, dtype=object), right])
+    artificial = np.eye(n_free + 1, dtype=object)
+    tableau = np.column_stack([[*rows.T, [1] * n_rows], artificial, artificial[-1]]) * Fraction(1)
     costs = -tableau.sum(axis=0)
     costs[n_rows:-1] = 0
     tableau = np.vstack([tableau, costs])
@@ -343,11 +335,9 @@ def _solve_by_simplex(rows: Sequence[Sequence[Fraction]]) -> _Vector | None:
         entering = int(helping[0])
         rising = [i for i in range(n_free + 1) if tableau[i, entering] > 0]
         leaving = min(rising, key=lambda i: (tableau[i, -1] / tableau[i, entering], basis[i]))
-        tableau[leaving] /= tableau[leaving, entering]
-        for i in np.flatnonzero(tableau[:, entering]):
-            if i != leaving:
-                tableau[i] -= tableau[i, entering] * tableau[leaving]
-        basis[leaving] = entering
+        solved = tableau[leaving] / tableau[leaving, entering]
+        tableau -= np.outer(tableau[:, entering], solved)
+        tableau[leaving], basis[leaving] = solved, entering
     if tableau[-1, -1] == 0:
         return None
     # the reduced cost of artificial variable k is 1 − priceₖ, and ⟨row, prices⟩ ≤ −(price of Σ yᵢ = 1) < 0.

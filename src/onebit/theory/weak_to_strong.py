@@ -34,9 +34,8 @@ from onebit.theory.polynomials import (
 )
 from onebit.theory.separability import margin as largest_margins
 
-Construction = type[ChebyshevConstruction] | type[RationalConstruction]
-
-SIZES = (30, 100, 300, 1000, 3000, 10_000)  # how many rounds of `paper_weak` `measure_looseness` takes by default
+_Construction = type[HalfspacePolynomial]
+_SIZES = (30, 100, 300, 1000, 3000, 10_000)  # how many rounds of `paper_weak` `measure_looseness` takes by default
 
 
 class StrongSeparators:
@@ -63,7 +62,7 @@ class StrongSeparators:
     """
 
     def __init__(
-        self, weak_vectors: Any, margin: Number, construction: Construction | None = None, *, classes: Any = None
+        self, weak_vectors: Any, margin: Number, construction: _Construction | None = None, *, classes: Any = None
     ) -> None:
         self.weak_vectors = _check_vectors(weak_vectors)
         self.margin = check_fraction("margin", margin)
@@ -73,10 +72,10 @@ class StrongSeparators:
             raise ValueError(
                 f"classes must have one label for each of the {len(self.weak_vectors)} vectors; got {classes!r}"
             )
-        if construction is None:
-            construction = ChebyshevConstruction if stated.larger is stated.chebyshev else RationalConstruction
         # γ₁ or γ₂, and how often the proof has it: 2γ₁ or 4γ₂.
         margins = {ChebyshevConstruction: (stated.chebyshev, 2), RationalConstruction: (stated.rational, 4)}
+        if construction is None:
+            construction = max(margins, key=lambda each: margins[each][0].log2)
         if construction not in margins:
             raise ValueError(
                 f"construction must be ChebyshevConstruction or RationalConstruction; got {construction!r}"
@@ -123,7 +122,7 @@ class StrongSeparators:
         return Fraction(max(2 * least, 0)) ** 2 / self.proved_margin.inverse_square
 
 
-def strong_separators(X: Any, y: Any, construction: Construction | None = None) -> StrongSeparators:
+def strong_separators(X: Any, y: Any, construction: _Construction | None = None) -> StrongSeparators:
     """Return Theorem 5's construction for labelled examples, from the separators with the largest weak margin.
 
     Parameters
@@ -192,7 +191,7 @@ class Looseness(NamedTuple):
         return math.log2(self.measured)
 
 
-def measure_looseness(sizes: Sequence[int] = SIZES, seed: int = 0) -> list[Looseness]:
+def measure_looseness(sizes: Sequence[int] = _SIZES, seed: int = 0) -> list[Looseness]:
     """Return one row for Figure 1's wedges and one for the beginning of `paper_weak` at each size.
 
     Parameters

@@ -180,7 +180,7 @@ def test_a_verdict_by_an_estimate_needs_answers_that_come_equally_often() -> Non
 def test_what_is_sure_rests_on_bounds() -> None:
     log = logged_rounds(np.zeros((3, 1)), [0, 1, 1], [True, False, False], classes=2)
     guesses = np.array([0, 0, 0])
-    row = Evaluation("sure", "sure", guesses, known(log, guesses), estimate(log, constant(log, guesses)), 2)
+    row = Evaluation("sure", guesses, known(log, guesses), estimate(log, constant(log, guesses)), 2)
     assert (row.verdict, row.verdict_by) == ("surely fewer", "bounds")
 
 

@@ -10,9 +10,8 @@ from sklearn.linear_model import Ridge
 import onebit
 from lock_ups import lock_up_problem
 from onebit.checks.problems import noisy_problem, separable_problem
-from onebit.engine.jit import jit
-from onebit.engine.lengths import unit_rows
-from onebit.engine.state import in_python
+from onebit.engine.jit import in_python, jit
+from onebit.engine.scaling import unit_rows
 from onebit.kernels import Polynomial
 from onebit.learners import bandit_svm
 from onebit.learners.bandit_svm import bank, guesses

@@ -11,8 +11,7 @@ from sklearn.svm import LinearSVC
 
 import onebit
 from onebit.checks.problems import noisy_problem
-from onebit.engine.jit import jit
-from onebit.engine.state import in_python
+from onebit.engine.jit import in_python, jit
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
 from onebit.learners.bandit_svm import bank, separators
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
@@ -223,7 +222,7 @@ def powers(values: Any) -> Any:
 @jit
 def exponentials(values: Any) -> Any:
     found = values.copy()
-    separators.exponentiate(found, len(found), np.empty_like(found))
+    bank.exponentiate(found, len(found), np.empty_like(found))
     return found
 
 

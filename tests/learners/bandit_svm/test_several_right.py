@@ -13,7 +13,7 @@ import onebit
 from onebit.bounds import at_most
 from onebit.checks.problems import noisy_problem
 from onebit.kernels import Gaussian, Linear
-from onebit.learners.bandit_svm import bank, separators
+from onebit.learners.bandit_svm import bank
 from onebit.streams import several_right, with_several_right
 
 
@@ -98,7 +98,7 @@ def test_it_finds_out(easy: tuple[Any, Any], settings: dict[str, Any], tmp_path:
     trace = onebit.play(learner, X, right, seed=2, keep_guesses=True)
     assert not learner.exclusive_
     now, n = state_of(learner).arrays, state_of(learner).size
-    assert not (now.targets[:, :n] == separators.IT_IS_ANOTHER).any()
+    assert not (now.targets[:, :n] == bank.IT_IS_ANOTHER).any()
     assert np.count_nonzero(now.targets[:, :n], axis=0).max() == 1
     assert trace.mistakes < onebit.play(onebit.BanditSVM(exclusive=True, **settings), X, right, seed=2).mistakes
     # By hand, with a copy and a file at every hundredth round: the same to the last bit.

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import onebit
 from onebit.checks.problems import noisy_problem, separable_problem
-from onebit.engine.lengths import unit_rows
+from onebit.engine.scaling import unit_rows
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
 from onebit.learners import saving
 from onebit.learners.bandit_svm import bank, state

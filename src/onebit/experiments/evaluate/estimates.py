@@ -127,10 +127,6 @@ class _Expected(NamedTuple):
     of_logged: Floats  # how likely the logged label was to be right
     squares: Floats  # the sum of the squared probabilities of all labels
 
-    def at(self, rounds: _Booleans) -> "_Expected":
-        """Return the same of some rounds only."""
-        return _Expected(self.guesses[rounds], self.of_guess[rounds], self.of_logged[rounds], self.squares[rounds])
-
 
 def expect(log: LoggedRounds, asked: Sequence[Integers]) -> list[_Expected]:
     """Return how likely guesses, several for every round, were to be right, given the rounds before.
@@ -145,7 +141,7 @@ def expect(log: LoggedRounds, asked: Sequence[Integers]) -> list[_Expected]:
     )
     answers, labels = log.is_answered, log.classes[log.guesses]
     wanted = [log.guesses, *asked]
-    chances, squares = [np.empty(log.n_rounds) for _ in wanted], np.empty(log.n_rounds)
+    propensities, squares = [np.empty(log.n_rounds) for _ in wanted], np.empty(log.n_rounds)
     stop = 0
     while stop < log.n_rounds:
         start, stop = stop, min(log.n_rounds, stop + max(_FIRST_BLOCK, int(_GROWTH * stop)))
@@ -158,7 +154,7 @@ def expect(log: LoggedRounds, asked: Sequence[Integers]) -> list[_Expected]:
                 expected[row, np.setdiff1d(np.arange(n_classes), allowed)] = 0.0
         expected /= expected.sum(axis=1, keepdims=True)
         squares[start:stop] = np.sum(expected**2, axis=1)
-        for found, guesses in zip(chances, wanted, strict=True):
+        for found, guesses in zip(propensities, wanted, strict=True):
             places = guesses[start:stop]
             found[start:stop] = np.where(places >= 0, expected[np.arange(stop - start), places], 0.0)
         # Even without answers so far: the model must be started before it predicts.
@@ -167,7 +163,7 @@ def expect(log: LoggedRounds, asked: Sequence[Integers]) -> list[_Expected]:
             model.learn_from(rows[answered], labels[answered], log.answers[answered] == RIGHT)
         elif start == 0:
             model.begin(rows.shape[1])
-    of_logged, *of_guesses = chances
+    of_logged, *of_guesses = propensities
     return [_Expected(guesses, own, of_logged, squares) for guesses, own in zip(asked, of_guesses, strict=True)]
 
 
@@ -195,8 +191,7 @@ def estimate(log: LoggedRounds, expected: _Expected) -> Estimates:
         return Estimates({}, None, ("the log has no propensities, so there are bounds and no estimates",))
     right, wrong = _settle(log, guesses)
     certain = used & (log.propensities >= 1.0)
-    hidden = int((certain & ~right & ~wrong).sum())
-    if hidden:
+    if hidden := int((certain & ~right & ~wrong).sum()):
         message = (
             f"in {grouped(hidden)} rounds the logged label was certain (propensity 1), was wrong, and this learner "
             "guesses another: no estimate, only bounds. A log that now and then guesses at random (an exploration "
@@ -207,8 +202,8 @@ def estimate(log: LoggedRounds, expected: _Expected) -> Estimates:
     rounds = _Drawn(
         agrees=(guesses == log.guesses)[drawn],
         correct=(log.answers == RIGHT)[drawn].astype(np.float64),
-        chances=log.propensities[drawn],
-        expected=expected.at(drawn),
+        propensities=log.propensities[drawn],
+        expected=_Expected._make(part[drawn] for part in expected),
         n_allowed=log.n_allowed[drawn],
         has_right=(log.is_complete & (log.n_allowed == len(log.classes)))[drawn],
     )
@@ -223,7 +218,7 @@ def estimate(log: LoggedRounds, expected: _Expected) -> Estimates:
         notes += ("SNIPS is not offered: the learner guesses no label that was drawn",)
     of_all = np.concatenate([rounds.weights, np.ones(int((certain & (guesses == log.guesses)).sum()))])
     squares = float(np.sum(of_all**2))
-    telling = int(((rounds.chances <= 0.5) & (rounds.agrees | (rounds.correct > 0.0))).sum())
+    telling = int(((rounds.propensities <= 0.5) & (rounds.agrees | (rounds.correct > 0.0))).sum())
     effective = float(of_all.sum()) ** 2 / squares if squares else 0.0
     weights = Weights(effective, float(of_all.max(initial=0.0)), telling)
     warnings = _warnings(rounds, weights)
@@ -239,7 +234,7 @@ class _Drawn(NamedTuple):
 
     agrees: _Booleans
     correct: Floats
-    chances: Floats
+    propensities: Floats
     expected: _Expected
     n_allowed: Integers
     has_right: _Booleans  # whether the right label is known to be among those allowed, without the answer
@@ -247,14 +242,14 @@ class _Drawn(NamedTuple):
     @property
     def weights(self) -> Floats:
         """w: one over the propensity where the learner guesses the logged label."""
-        weights: Floats = np.where(self.agrees, 1.0 / self.chances, 0.0)
+        weights: Floats = np.where(self.agrees, 1.0 / self.propensities, 0.0)
         return weights
 
     @property
     def others(self) -> Floats:
         """The chance of a label that was not tried: what the tried one left, shared by all others."""
-        chances: Floats = (1.0 - self.chances) / np.maximum(self.n_allowed - 1, 1)
-        return chances
+        propensities: Floats = (1.0 - self.propensities) / np.maximum(self.n_allowed - 1, 1)
+        return propensities
 
     def planned(self, variances: Floats) -> float:
         """Return the sum of variances that hold in the rounds in which the likely label was tried.
@@ -262,17 +257,21 @@ class _Drawn(NamedTuple):
         Where it was not, another label's propensity is unknown. Such rounds are accounted for by weighting the others:
         a label with a propensity above ½ is tried with that frequency.
         """
-        stand_for = np.where(self.chances > 0.5, 1.0 / self.chances, self.chances >= (1.0 - _ROUNDED) * self.others)
+        stand_for = np.where(
+            self.propensities > 0.5, 1.0 / self.propensities, self.propensities >= (1.0 - _ROUNDED) * self.others
+        )
         return float(np.sum(stand_for * variances))
 
 
 def _about_dr_plus(rounds: _Drawn, is_complete: bool) -> tuple[bool, tuple[str, ...]]:
     """Return whether DR+ is offered, and remarks on where it is not used."""
-    n, n_whole = len(rounds.chances), int(rounds.has_right.sum())
+    n, n_whole = len(rounds.propensities), int(rounds.has_right.sum())
     # The mean of 1/p is the number of labels with a chance: whether it is less than there are labels.
     n_labels = rounds.has_right * rounds.n_allowed
-    variances = np.maximum(1.0 / rounds.chances + (rounds.n_allowed - 1) / rounds.others - rounds.n_allowed**2, 0.0)
-    missing = float(np.sum(n_labels - rounds.has_right / rounds.chances))
+    variances = np.maximum(
+        1.0 / rounds.propensities + (rounds.n_allowed - 1) / rounds.others - rounds.n_allowed**2, 0.0
+    )
+    missing = float(np.sum(n_labels - rounds.has_right / rounds.propensities))
     spread = np.sqrt(rounds.planned(variances * rounds.has_right))
     if not is_complete:
         why = "the right label need not be one of the log's (--classes lists all that there are)"
@@ -290,7 +289,7 @@ def _about_dr_plus(rounds: _Drawn, is_complete: bool) -> tuple[bool, tuple[str, 
 
 def _sums(rounds: _Drawn, has_dr_plus: bool) -> dict[str, tuple[float, float]]:
     """Return the estimated number of mistakes, and the variance of that number, by method."""
-    n, total = len(rounds.chances), float(np.sum(rounds.weights))
+    n, total = len(rounds.propensities), float(np.sum(rounds.weights))
     found = {"IPS": _on_agreement(rounds, np.zeros(n))}
     if total > 0.0:
         mistakes = float(np.sum(rounds.weights * (1.0 - rounds.correct)))
@@ -307,9 +306,9 @@ def _on_agreement(rounds: _Drawn, base: Floats) -> tuple[float, float]:
     """Return Σ b + w·(m − b), and its variance: the sum of (m − b)²·(1/p(g) − 1)."""
     missed = 1.0 - rounds.correct - base
     terms = base + rounds.weights * missed
-    observed = rounds.weights * missed**2 * (1.0 / rounds.chances - 1.0)
-    squares, chances = _squares(rounds, base)
-    return float(terms.sum()), max(float(observed.sum()), rounds.planned(squares * (1.0 / chances - 1.0)))
+    observed = rounds.weights * missed**2 * (1.0 / rounds.propensities - 1.0)
+    squares, propensities = _squares(rounds, base)
+    return float(terms.sum()), max(float(observed.sum()), rounds.planned(squares * (1.0 / propensities - 1.0)))
 
 
 def _squares(rounds: _Drawn, base: Floats) -> tuple[Floats, Floats]:
@@ -317,7 +316,7 @@ def _squares(rounds: _Drawn, base: Floats) -> tuple[Floats, Floats]:
     is_unknown = ~rounds.agrees & (rounds.correct == 0.0)
     mistaken = np.where(rounds.agrees, 1.0 - rounds.correct, 1.0)
     squares = np.where(is_unknown, (base**2 + (1.0 - base) ** 2) / 2.0, (mistaken - base) ** 2)
-    return squares, np.where(rounds.agrees, rounds.chances, rounds.others)
+    return squares, np.where(rounds.agrees, rounds.propensities, rounds.others)
 
 
 def _on_both(rounds: _Drawn) -> tuple[float, float]:
@@ -325,18 +324,18 @@ def _on_both(rounds: _Drawn) -> tuple[float, float]:
     _, of_guess, of_logged, all_squares = rounds.expected
     base, tried = 1.0 - of_guess, ~rounds.agrees * (rounds.correct - of_logged)
     on_agreement = rounds.weights * (1.0 - rounds.correct - base)
-    squares, chances = _squares(rounds, base)
-    of_agreement = squares / chances
+    squares, propensities = _squares(rounds, base)
+    of_agreement = squares / propensities
     # Σ (1[k = y] − h(k))²/p(k) over the labels k ≠ g, no less than it is where y is not known.
     left = np.maximum(all_squares - of_guess**2 - ~rounds.agrees * of_logged**2, 0.0)
-    of_others = tried**2 / rounds.chances + (left + (rounds.correct == 0.0)) / rounds.others
+    of_others = tried**2 / rounds.propensities + (left + (rounds.correct == 0.0)) / rounds.others
     # Both have the same mean in every round, so that any B that knows only the past leaves it as it is. Never both are
     # there at once, so the best B is the share of the squares.
     past = np.cumsum([rounds.has_right * of_agreement, rounds.has_right * of_others], axis=1)
     both = past.sum(axis=0)
     best = np.divide(past[0], both, out=np.full(len(base), 0.5), where=both > 0.0)
     shares = rounds.has_right * np.concatenate([[0.5], best[:-1]])[: len(base)]
-    moved = (1.0 - shares) * on_agreement + shares * (tried / rounds.chances)
+    moved = (1.0 - shares) * on_agreement + shares * (tried / rounds.propensities)
     planned = (1.0 - shares) ** 2 * of_agreement + shares**2 * of_others - squares
     # E[moved²] − (m − b)², the latter linear in m since m is 0 or 1.
     observed = moved**2 - base**2 - (1.0 - 2.0 * base) * (base + moved)
@@ -345,23 +344,23 @@ def _on_both(rounds: _Drawn) -> tuple[float, float]:
 
 def _warnings(rounds: _Drawn, weights: Weights) -> list[str]:
     messages: list[str] = []
-    if not len(rounds.chances):
+    if not len(rounds.propensities):
         return messages
     # The mean weight is 1 if every label that the learner guesses had a chance.
-    _, chances = _squares(rounds, np.zeros(len(rounds.chances)))
-    spread = np.sqrt(rounds.planned(1.0 / chances - 1.0))
-    if len(rounds.chances) - rounds.weights.sum() > _STANDARD_ERRORS * spread:
+    _, propensities = _squares(rounds, np.zeros(len(rounds.propensities)))
+    spread = np.sqrt(rounds.planned(1.0 / propensities - 1.0))
+    if len(rounds.propensities) - rounds.weights.sum() > _STANDARD_ERRORS * spread:
         messages.append(
             f"weights average {rounds.weights.mean():.2f}, not 1: it guesses labels that the log never, or hardly "
             "ever, tries; the estimates do not hold, the bounds do"
         )
     # Where the right label is among those allowed, 1[a = y]/p has the mean 1, whatever the row is. It is more if wrong
     # guesses are answered less often than right ones, which nothing else in a log shows.
-    of_right = np.where(rounds.correct > 0.0, rounds.chances, rounds.others)
+    of_right = np.where(rounds.correct > 0.0, rounds.propensities, rounds.others)
     variances = rounds.has_right * (1.0 / of_right - 1.0)
-    observed = float(np.sum(rounds.correct / rounds.chances * variances))
+    observed = float(np.sum(rounds.correct / rounds.propensities * variances))
     spread = np.sqrt(max(observed, rounds.planned(variances)))
-    n, total = int(rounds.has_right.sum()), float(np.sum(rounds.has_right * rounds.correct / rounds.chances))
+    n, total = int(rounds.has_right.sum()), float(np.sum(rounds.has_right * rounds.correct / rounds.propensities))
     largest = float(np.max(rounds.has_right / of_right, initial=0.0))
     if largest <= _LARGEST_SHARE * spread and abs(total - n) > _STANDARD_ERRORS * spread:
         why = "wrong guesses were answered less often than right ones"

@@ -141,18 +141,18 @@ def logged_rounds(
             f"{name}: correct is None in all of the {n} rounds; at least one must be answered, right or wrong"
         )
     of_all = np.nan if propensities is None else np.asarray(propensities, dtype=np.float64)
-    chances = np.broadcast_to(of_all, (n,)).copy()
-    given = chances[~np.isnan(chances)]
+    drawn_with = np.broadcast_to(of_all, (n,)).copy()
+    given = drawn_with[~np.isnan(drawn_with)]
     check_real(given if len(given) else np.ones(1), "propensities")
-    wrong = (chances <= 0.0) | (chances > 1.0)
+    wrong = (drawn_with <= 0.0) | (drawn_with > 1.0)
     if wrong.any():
         at = int(wrong.argmax())
         raise ValueError(
             f"propensities[{at}] must be above 0 and at most 1: the chance that the guessed label had; "
-            f"got {chances[at]:g}. Where it is not known, leave it empty (NaN)"
+            f"got {drawn_with[at]:g}. Where it is not known, leave it empty (NaN)"
         )
     allowed_in, is_complete = None if among is None else places, classes is not None
-    return LoggedRounds(name, as_matrix(rows), listed, codes, answers, chances, allowed_in, is_complete)
+    return LoggedRounds(name, as_matrix(rows), listed, codes, answers, drawn_with, allowed_in, is_complete)
 
 
 def _listed(name: str, given: Any, n: int) -> list[Any]:
@@ -225,7 +225,7 @@ def read_log(
 
 
 def _understand(table: "Table", asked: Reading, columns: LogColumns, classes: Sequence[str] | None) -> LoggedRounds:
-    from onebit.streams.columns import read_columns  # needs polars
+    from onebit.streams.table import read_columns  # needs polars
 
     roles: dict[str, int] = {}
     for role, name in columns._asdict().items():
@@ -261,7 +261,7 @@ def _understand(table: "Table", asked: Reading, columns: LogColumns, classes: Se
         Encoder.of_table(found.features)[1],
         np.array([str(label) for label in found.labels.tolist()]),
         cells("correct", _answer),
-        cells("propensity", _chance),
+        cells("propensity", _propensity),
         among=cells("among", lambda word: [part.strip() for part in word.split("|") if part.strip()] or None),
         classes=classes,
         name=plain_name(table.path),
@@ -279,16 +279,16 @@ def _answer(word: str) -> bool | None:
     return _ANSWERS[word.lower()]
 
 
-def _chance(word: str) -> float:
-    chance = np.inf
+def _propensity(word: str) -> float:
+    propensity = np.inf
     with suppress(ValueError):
-        chance = np.nan if _ANSWERS.get(word.lower(), True) is None else float(word.replace(",", "."))
-    if chance <= 0.0 or chance > 1.0:
+        propensity = np.nan if _ANSWERS.get(word.lower(), True) is None else float(word.replace(",", "."))
+    if propensity <= 0.0 or propensity > 1.0:
         raise ValueError(
             "; a propensity is above 0 and at most 1: the chance that the guessed label had. Leave the cell "
             "empty where it is not known"
         )
-    return chance
+    return propensity
 
 
 def play_with_floor(
@@ -331,18 +331,18 @@ def play_with_floor(
     truths = encode_labels(labels, classes)
     random = np.random.default_rng(check_seed(seed))
     is_drawn, drawn = random.random(len(truths)) < rate, random.integers(len(classes), size=len(truths))
-    guesses, chances = np.empty(len(truths), dtype=np.int64), np.empty(len(truths))
+    guesses, propensities = np.empty(len(truths), dtype=np.int64), np.empty(len(truths))
     for t, truth in enumerate(truths.tolist()):
         row: Any = take(rows, t, t + 1)
         if is_drawn[t]:
             own = float(learner.probabilities(row)[0, drawn[t]])
-            guesses[t], chances[t] = drawn[t], (1.0 - rate) * own + rate / len(classes)
+            guesses[t], propensities[t] = drawn[t], (1.0 - rate) * own + rate / len(classes)
             label = classes[drawn[t] : drawn[t] + 1]
-            learner.learn_from(row, label, bool(drawn[t] == truth), min(1.0, float(chances[t])))
+            learner.learn_from(row, label, bool(drawn[t] == truth), min(1.0, float(propensities[t])))
         else:
             guess = learner.guess(row)
-            guesses[t], chances[t] = guess.index, (1.0 - rate) * guess.propensity + rate / len(classes)
+            guesses[t], propensities[t] = guess.index, (1.0 - rate) * guess.propensity + rate / len(classes)
             extra = {"label": classes[truth : truth + 1].tolist()[0]} if learner.full_information else {}
             learner.tell(guess, guess.index == truth, **extra)
-    chances = np.minimum(chances, 1.0)  # rounding
-    return logged_rounds(X, classes[guesses], guesses == truths, chances, classes=classes, name=name)
+    propensities = np.minimum(propensities, 1.0)  # rounding
+    return logged_rounds(X, classes[guesses], guesses == truths, propensities, classes=classes, name=name)

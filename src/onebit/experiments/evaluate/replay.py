@@ -50,8 +50,6 @@ class Evaluation:
 
     title: str
     """Its name in tables and figures."""
-    written: str
-    """What it is, as Python writes it: figures colour by it."""
     guesses: Integers
     """Its guess in every round, as positions in the log's classes; −1 for a label that the log does not have."""
     known: Known
@@ -140,10 +138,10 @@ def evaluate(
 
         replayed.append(replay(log, candidate, hears=hears, preprocessing=preprocessing, seed=seed, on_progress=show))
     mistakes = int((log.answers == WRONG).sum())
-    rows = [Evaluation(_LOGGED, _LOGGED, log.guesses, known(log, log.guesses), Estimates({}, None, ()), mistakes, True)]
+    rows = [Evaluation(_LOGGED, log.guesses, known(log, log.guesses), Estimates({}, None, ()), mistakes, True)]
     for candidate, expected in zip(candidates, expect(log, replayed), strict=True):
         facts, found = known(log, expected.guesses), estimate(log, expected)
-        rows.append(Evaluation(candidate.title, repr(candidate.learner), expected.guesses, facts, found, mistakes))
+        rows.append(Evaluation(candidate.title, expected.guesses, facts, found, mistakes))
     return rows
 
 
@@ -191,12 +189,12 @@ def replay(
             guesses = encode_labels(np.asarray(trace.guesses), log.classes, "guesses")
         else:
             one_round = _one_round_on_its_own if hears == "own" else _one_round_on_facts
-            heard = replace(log, answers=np.full_like(log.answers, UNKNOWN)) if hears == "nothing" else log
+            shown = replace(log, answers=np.full_like(log.answers, UNKNOWN)) if hears == "nothing" else log
             guesses = np.empty(log.n_rounds, dtype=np.int64)
             learner.begin(rows.shape[1])
             for t, allowed in enumerate(log.among or [None] * log.n_rounds):
                 try:
-                    guesses[t] = one_round(heard, learner, take(rows, t, t + 1), t, allowed, int(truths[t]))
+                    guesses[t] = one_round(shown, learner, take(rows, t, t + 1), t, allowed, int(truths[t]))
                 except ValueError as error:
                     raise ValueError(f"{candidate.title}, round {t}: {error}") from error
                 if t % _GLANCE == 0:
@@ -213,9 +211,9 @@ def _one_round_on_facts(
     guess = state.guess(row, key, t) if allowed is None else state.guess_among(row, key, t, allowed)
     learner.n_rounds_ = t + 1
     if log.answers[t] != UNKNOWN:
-        logged, correct, chance = int(log.guesses[t]), bool(log.answers[t] == RIGHT), float(log.propensities[t])
+        logged, correct, propensity = int(log.guesses[t]), bool(log.answers[t] == RIGHT), float(log.propensities[t])
         right = logged if learner.full_information and correct else -1
-        state.learn_from_log(row, logged, correct, right, None if math.isnan(chance) else chance)
+        state.learn_from_log(row, logged, correct, right, None if math.isnan(propensity) else propensity)
     return int(guess[0])
 
 

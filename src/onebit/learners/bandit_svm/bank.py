@@ -1,19 +1,18 @@
-"""The arrays of a bank: what each holds, its shape, and how it begins.
+"""The arrays of a bank: what each holds, its shape, how it begins, and what it must be when it comes from a file.
 
 Compiled code gets three named tuples: `BankArrays` (what was learned), `BankScratch` (what is known about one round)
 and `Settings`. Python hands over each array at a cost, so small things share an array, and have names for their
-positions in it.
+positions in it. Here are also the loops that members and regressions share.
 """
 
 import math
-import sys
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
+from onebit.engine.jit import jit_internal
 from onebit.engine.scaling import new_scale, new_statistics
 from onebit.inputs import Floats, Integers
-from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Multinomial, Polynomial, Rational
 
 BASE, SQUARINGS, IS_LINEAR = range(3)  # of `plan`
 CODE, OF_UNITS, PARAMETER = range(3)  # of `bases`
@@ -41,51 +40,7 @@ class Settings(NamedTuple):
 
 
 # By its code compiled code knows a kernel's formula, so that one compiled function serves every bank.
-COMPILED = (Linear, Gaussian, Rational, Polynomial, Multinomial)
 DOT, GAUSSIAN, RATIONAL, POLYNOMIAL, MULTINOMIAL, LAPLACE, IN_PYTHON = range(7)
-
-
-def plan_members(kernels: tuple[Kernel, ...], settings: Settings, width: int) -> tuple[tuple[Kernel, ...], Settings]:
-    """Return the kernels with values of their own, and the settings with the plan of all members.
-
-    A kernel whose exponent is another's times a power of two is had by squaring.
-    """
-    bases: list[Kernel] = []
-    plan, numbers = np.zeros((len(kernels), 3), np.int64), []
-    for k, kernel in enumerate(kernels):
-        plan[k, IS_LINEAR] = type(kernel) is Linear and bool(kernel.normalize)
-        found = [(b, n) for b, base in enumerate(bases) if (n := _squarings(base, kernel)) >= 0]
-        plan[k, BASE], plan[k, SQUARINGS] = found[0] if found else (len(bases), 0)
-        if not found:
-            code = _code(kernel)
-            parameter = 0.0 if code == IN_PYTHON else kernel.parameters[0] / (width if code == LAPLACE else 1)
-            bases.append(kernel)
-            numbers.append((code, bool(kernel.normalize), parameter))
-    is_bounded = all(map(_is_bounded, bases))
-    return tuple(bases), settings._replace(plan=plan, bases=np.array(numbers, np.float64), is_bounded=is_bounded)
-
-
-def _code(kernel: Kernel) -> int:
-    if type(kernel) in COMPILED:
-        return COMPILED.index(type(kernel))
-    return LAPLACE if type(kernel) is Laplace and not kernel.normalize else IN_PYTHON
-
-
-def _is_bounded(kernel: Kernel) -> bool:
-    if isinstance(kernel, Polynomial) and kernel.degree >= sys.float_info.max_exp:
-        return False  # even of a unit row with itself, (1 + 1)ⁿ is no float
-    return _code(kernel) != IN_PYTHON and (bool(kernel.normalize) or isinstance(kernel, (Gaussian, Laplace)))
-
-
-def _squarings(base: Kernel, kernel: Kernel) -> int:
-    """Return how often a kernel's values must be squared to get another's, or −1."""
-    if base == kernel:
-        return 0
-    # A subclass may have another formula.
-    if type(base) is type(kernel) and type(base) in (Gaussian, Laplace) and base.normalize == kernel.normalize:
-        ratio = kernel.parameters[0] / base.parameters[0]
-        return next((n for n in range(1, 9) if ratio == 2.0**n), -1)
-    return -1
 
 
 DENSE, SPARSE = range(2)  # kinds of rows
@@ -241,3 +196,112 @@ def new_mixture() -> Floats:
     mixture[:N_MIXED] = FIRST_VARIANCE * np.eye(N_MIXED)
     mixture[WEIGHTS], mixture[NUMBERS, NOISE] = _FIRST_WEIGHTS, 0.25
     return mixture
+
+
+# What is proved of a class, as the score that is due: it is the right one, it is not, and "not j, since it is i".
+# Where nothing is proved the target is 0.
+IT_IS, IT_IS_NOT, IT_IS_ANOTHER = 1.0, -1.0, -0.5
+PRODUCTIVE = 0.5  # a fact that lacks more than this of its due is productive: its step raises the dual by a sure amount
+HELD_WRONG = PRODUCTIVE - 1.0  # a label with this score is held to be wrong: a mistake on it would not be productive
+
+# ln 2 in two parts: the first has so few digits that its products with exponents are exact.
+_LN2_HEAD, _LN2_TAIL = 0.693145751953125, 1.42860682030941723212e-6
+# Added to a number this leaves it whole, and in the last bits what the exponent of 2 to that power is stored as.
+_WHOLE, _PLACES = 1.5 * 2.0**52 + 1023.0, 52
+_LEAST = -708.0  # below, eˣ is no normal float
+_SERIES = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))  # enough for |r| ≤ ln 2 / 2
+
+
+@jit_internal
+def lack(target: float, score: float) -> float:
+    """Return what a fact lacks of the margin it is due; nothing is due where nothing is proved."""
+    return target - score if target > 0.0 else (score - target if target < 0.0 else 0.0)
+
+
+@jit_internal
+def exponentiate(values: Floats, size: int, room: Floats) -> None:
+    """Turn the first values, none above 0, into their exponentials, to about a unit in the last place.
+
+    Compiled code would call the system's `exp` for one number at a time; these loops are sums and products, which the
+    compiler makes vectors of. What is in `room` is written over.
+    """
+    bits = room.view(np.int64)
+    for s in range(size):
+        x = max(values[s], _LEAST)
+        shifted = x * (1.0 / math.log(2.0)) + _WHOLE
+        whole = shifted - _WHOLE
+        rest = (x - whole * _LN2_HEAD) - whole * _LN2_TAIL
+        total = 0.0
+        for term in _SERIES:
+            total = total * rest + term
+        room[s] = shifted
+        values[s] = 0.0 if values[s] < _LEAST else total + 0.0 * values[s]  # what is no number stays none
+    for s in range(size):
+        bits[s] <<= _PLACES
+    for s in range(size):
+        values[s] *= room[s]
+
+
+@jit_internal
+def multiply(matrix: Floats, columns: Integers, entries: Floats, n_entries: int, size: int, out: Floats) -> None:
+    """Write the products of a row, given by its entries, with the first columns of a matrix."""
+    out[:size] = 0.0
+    for e in range(n_entries):
+        entry = entries[e]
+        if entry != 0.0:  # rows may be mostly zero
+            line = matrix[columns[e]]
+            for s in range(size):
+                out[s] += entry * line[s]
+
+
+@jit_internal
+def add_up(coefficients: Floats, similarities: Floats, size: int, out: Floats) -> None:
+    """Write every class's sum of the first coefficients, each times its similarity."""
+    out[:] = 0.0
+    # Four at a time, in the order of one at a time: classes are too few to make a loop over them alone fast.
+    whole = size - size % 4
+    for s in range(0, whole, 4):
+        one, two, three, four = similarities[s], similarities[s + 1], similarities[s + 2], similarities[s + 3]
+        for i in range(out.shape[0]):
+            total = out[i] + one * coefficients[s, i] + two * coefficients[s + 1, i]
+            out[i] = total + three * coefficients[s + 2, i] + four * coefficients[s + 3, i]
+    for s in range(whole, size):
+        for i in range(out.shape[0]):
+            out[i] += similarities[s] * coefficients[s, i]
+
+
+def check_arrays(arrays: BankArrays, settings: Settings, n_features: int, sizes: dict[str, int]) -> None:
+    """Raise ValueError unless every position is one that there is, and trust adds up."""
+    width, scales = arrays.columns.shape[1], settings.scales
+    size, due, n_landmarks = arrays.counts[[SIZE, DUE, LANDMARKS]].tolist()
+    for name, shape in shapes(BankArrays, sizes).items():
+        if getattr(arrays, name).shape != shape:
+            raise ValueError(f"{name} has shape {getattr(arrays, name).shape}, not {shape}")
+    for name in ("importance", *BankArrays._fields[BankArrays._fields.index("landmarks") :]):
+        if not np.isfinite(getattr(arrays, name)).all():
+            raise ValueError(f"{name} is NaN or infinite")
+    (_, kinds, n_entries), task = arrays.examples, due % TO_FORGET
+    is_shared, finds_out = int(arrays.counts[IS_SHARED]), settings.finds_out
+    if is_shared > finds_out:
+        raise ValueError("it has found that labels are not exclusive, and was not to find out")
+    if not np.isin(kinds, (DENSE, SPARSE)).all():
+        raise ValueError("an example is neither of a dense nor of a sparse row")
+    if task > (1 + SPARSE) * scales or due >= TO_SHARE << (finds_out and not is_shared):
+        raise ValueError(f"counts has {due} as due, which is no known task")
+    if task and not arrays.counts[SEEN + task - 1]:
+        raise ValueError("a scale is due, and no row was seen")
+    if not np.isin(n_entries, np.arange(width + 1)).all() or arrays.columns.max() >= n_features + scales:
+        raise ValueError("an example has entries beyond its row")
+    if scales:
+        # Only columns have a scale: the constant is behind them, and there alone.
+        last, place = n_entries[:size, None] - 1, np.arange(width)
+        is_constant = arrays.columns[:size] == n_features
+        if (last < 0).any() or (is_constant != (place == last))[place <= last].any():
+            raise ValueError("a scaled example lacks its constant, or has it among its columns")
+    if (arrays.mixture[NUMBERS:] < 0.0).any():
+        raise ValueError("the mixture counts a negative number")
+    members = arrays.members
+    if not (np.isfinite(members) & (members >= 0.0)).all() or members[: len(settings.plan), TRUST].max() != 1.0:
+        raise ValueError(f"losses must not be negative, and one member's trust be 1; got {members.tolist()}")
+    if n_landmarks > arrays.landmarks.shape[1]:
+        raise ValueError(f"{n_landmarks} landmarks do not fit {arrays.landmarks.shape[1]} places")

@@ -29,12 +29,11 @@ An inverse is kept as what was taken off its start, A⁻¹ = I/λ − N. So a ne
 import math
 from typing import Any
 
-from onebit.engine.jit import jit_internal, jit_no_refcount
+from onebit.engine.jit import in_python, jit_internal, jit_no_refcount
 from onebit.engine.loop import highest
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import in_python
 from onebit.inputs import Floats, Integers
-from onebit.learners.bandit_svm import bank, separators
+from onebit.learners.bandit_svm import bank
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 
 _RECENT = 64.0  # mistakes of late are averaged over about this many rounds; fewer are no rate
@@ -78,8 +77,8 @@ def is_sure(opinion: Floats, exclusive: bool) -> bool:
     """Return whether nothing productive is left to learn if an opinion is right."""
     best, sure = highest_of(opinion), True
     for i in range(opinion.shape[0]):
-        target = separators.IT_IS if i == best else (separators.IT_IS_ANOTHER if exclusive else 0.0)
-        sure = sure and separators.lack(target, opinion[i]) <= separators.PRODUCTIVE
+        target = bank.IT_IS if i == best else (bank.IT_IS_ANOTHER if exclusive else 0.0)
+        sure = sure and bank.lack(target, opinion[i]) <= bank.PRODUCTIVE
     return sure
 
 
@@ -136,7 +135,7 @@ def pass_over(state: BankArrays, scratch: BankScratch) -> None:
             is_same = state.raws[s, e] == scratch.entries[bank.RAW, e] and state.columns[s, e] == scratch.columns[e]
             e += 1
         for i in range(scores.shape[0] if is_same else 0):
-            if state.targets[i, s] == separators.IT_IS_NOT:
+            if state.targets[i, s] == bank.IT_IS_NOT:
                 room[i] = 1.0
     for i in range(scores.shape[0]):
         scores[i] -= max(_PASSED_OVER, 2.0 * (top - lowest)) * room[i]
@@ -182,9 +181,9 @@ def newcomer(state: BankArrays, scratch: BankScratch) -> int:
         if nearest < 0:
             return -1
         for i in range(scores.shape[0]):
-            if targets[i, nearest] == separators.IT_IS:
+            if targets[i, nearest] == bank.IT_IS:
                 return -1
-            if targets[i, nearest] == separators.IT_IS_NOT:
+            if targets[i, nearest] == bank.IT_IS_NOT:
                 room[i] = -math.inf
         last, before = similarities[nearest], nearest
         chance *= min(max(state.watch[bank.LATELY], _LEAST_RATE), 0.5)
@@ -198,9 +197,9 @@ def choose(scratch: BankScratch, settings: Settings, seed: int, round: int) -> t
     scores, propensities, flags = scratch.scores, scratch.propensities, scratch.flags
     reference, best, explored, spread = scratch.opinions[flags[bank.REFERENCE]], highest_of(scores), False, 0.0
     if settings.guarded:
-        if flags[bank.FOLLOW] and reference[best] <= separators.DENIED:
+        if flags[bank.FOLLOW] and reference[best] <= bank.HELD_WRONG:
             best, explored = highest_of(reference), True
-            spread = 1.0 if reference[best] <= separators.DENIED else 0.0
+            spread = 1.0 if reference[best] <= bank.HELD_WRONG else 0.0
     elif scores[best] < 0.0:
         spread = settings.mix
     propensities[:] = spread / propensities.shape[0]
@@ -260,19 +259,6 @@ def judge_members(
 
 
 @jit_internal
-def teach_guard(state: BankArrays, scratch: BankScratch, opinion: Floats, n: int, softness: float) -> None:
-    """Update the guard with every fact that it violates; it keeps no examples, and replays nothing."""
-    unit, targets, square = scratch.entries[bank.RAW_UNIT], scratch.targets, 0.0
-    for e in range(n):
-        square += unit[e] * unit[e]
-    for i in range(targets.shape[0]):
-        size = separators.stepped(0.0, targets[i], opinion[i], square, softness)
-        step = size if targets[i] > 0.0 else -size
-        for e in range(n if step != 0.0 else 0):
-            state.guard[scratch.columns[e], i] += step * unit[e]
-
-
-@jit_internal
 def shortened(length: float, width: int) -> float:
     """Return the length of a row as the regressions see it."""
     return min(length, _LONGEST * math.sqrt(float(width)))
@@ -295,9 +281,9 @@ def estimate(state: BankArrays, scratch: BankScratch) -> None:
             near[s] += abs(entry - column[s])
     for s in range(n_landmarks):
         near[s] *= -_LANDMARK_RATE / width
-    separators.exponentiate(near, n_landmarks, image)
-    separators.add_up(state.landmark_weights, features, n_beside + n_landmarks, estimates[bank.NEAR])
-    separators.add_up(state.row_weights, features, n_rows, estimates[bank.LINEAR])
+    bank.exponentiate(near, n_landmarks, image)
+    bank.add_up(state.landmark_weights, features, n_beside + n_landmarks, estimates[bank.NEAR])
+    bank.add_up(state.row_weights, features, n_rows, estimates[bank.LINEAR])
     for i in range(estimates.shape[1]):
         square = _apply_inverse(state.row_changes[i], _ROW_START, features, n_rows, image)
         estimates[bank.WIDTHS, i] = math.sqrt(square)
@@ -353,25 +339,14 @@ def _value(j: int, estimates: Floats, weights: Floats, known: Floats) -> Any:
 
 
 @jit_no_refcount
-def write_extra(
-    mixture: Floats,
-    targets: Floats,
-    counts: Integers,
-    opinions: Floats,
-    estimates: Floats,
-    lines: Floats,
-    flags: Integers,
-    known: Floats,
-    m: int,
-    label: int,
-    out: Floats,
-) -> None:
+def write_extra(learned: Any, seen: Any, known: Floats, m: int, label: int, out: Floats) -> None:
     """Write what speaks for a label beside its score: five numbers, of which those that are not known are 0.
 
     The log odds of the mixture's estimate; the share of the m members that would guess it; what is known of it where
     the stored example most like the row was seen; how alike they are (by the default bank's last kernel, Laplace's);
     and the estimate of the regression on landmarks. Where the leading separator guesses alone, it speaks for all.
     """
+    (mixture, targets, counts), (opinions, estimates, lines, flags) = learned, seen
     agree, best, similarities = 0, 0, lines[lines.shape[0] - 1]
     out[0], out[1], out[2], out[3], out[4] = _UNANIMOUS, 1.0, 0.0, 0.0, 0.0
     for k in range(m):
@@ -380,12 +355,12 @@ def write_extra(
         agree += highest_of(opinions[k]) == label
     out[1] = agree / m
     if mixture.shape[0] > 0:
-        _describe(label, estimates, known[0])
+        _describe(label, estimates, known)
         chance = 0.0
         for k in range(bank.N_MIXED):
-            chance += mixture[bank.WEIGHTS, k] * known[0, k]
+            chance += mixture[bank.WEIGHTS, k] * known[k]
         chance = min(1.0, max(0.0, chance))
-        out[0], out[4] = math.log((chance + 0.05) / (1.05 - chance)), known[0, 5]
+        out[0], out[4] = math.log((chance + 0.05) / (1.05 - chance)), known[5]
     if flags[flags.shape[0] - 1] and counts[bank.SIZE] > 0:  # the similarities are written
         for s in range(1, counts[bank.SIZE]):
             if similarities[s] > similarities[best]:

@@ -13,11 +13,9 @@ import math
 from functools import partial
 from typing import Any
 
-from onebit.engine.jit import by_reference, jit_internal, jit_no_refcount
-from onebit.engine.lengths import LEAST_SQUARE, MOST_SQUARE, shorten
+from onebit.engine.jit import by_reference, in_python, jit_internal, jit_no_refcount
 from onebit.engine.loop import EXPLORED, FULL, MISTAKES, PASSED, READY, UNSCORED, UPDATES, is_right, ready_if_finite
-from onebit.engine.scaling import count_entry, scaled
-from onebit.engine.state import in_python
+from onebit.engine.scaling import LEAST_SQUARE, MOST_SQUARE, count_entry, scaled, shorten
 from onebit.inputs import Floats, Integers
 from onebit.kernels import is_lost
 from onebit.learners.bandit_svm import bank, guesses, separators
@@ -96,7 +94,7 @@ def _write_values(state: BankArrays, scratch: BankScratch, settings: Settings, b
         return
     if base[bank.CODE] != bank.LAPLACE and not flags[bank.MULTIPLIED]:
         if state.units.shape[0] > 0:
-            separators.multiply(state.units, scratch.columns, entries, flags[bank.ROW_ENTRIES], size, products)
+            bank.multiply(state.units, scratch.columns, entries, flags[bank.ROW_ENTRIES], size, products)
         else:
             unit, columns, values = scratch.unit, state.columns, state.values
             for s in range(size):
@@ -117,11 +115,11 @@ def _write_scores(
     entries, n, size = scratch.entries[bank.UNIT], scratch.flags[bank.ROW_ENTRIES], state.counts[bank.SIZE]
     b, squarings, line = settings.plan[k, bank.BASE], settings.plan[k, bank.SQUARINGS], scratch.lines[bank.LINE]
     if settings.plan[k, bank.IS_LINEAR]:
-        separators.multiply(state.weights, scratch.columns, entries, n, out.shape[0], out)
+        bank.multiply(state.weights, scratch.columns, entries, n, out.shape[0], out)
         scratch.numbers[bank.ITSELF + b] = 1.0 if scratch.numbers[bank.ROW_LENGTH] > 0.0 else 0.0
     else:
         separators.write_powers(values, size, squarings, line)
-        separators.add_up(state.coefficients[k], line, size, out)
+        bank.add_up(state.coefficients[k], line, size, out)
 
 
 @jit_internal
@@ -142,7 +140,7 @@ def ask(state: BankArrays, scratch: BankScratch, settings: Settings, first: int,
             for e in range(n):
                 raw_unit[e] = scratch.entries[bank.RAW, e]
             _shorten(raw_unit, n)
-            separators.multiply(state.guard, scratch.columns, raw_unit, n, opinions.shape[1], opinions[k])
+            bank.multiply(state.guard, scratch.columns, raw_unit, n, opinions.shape[1], opinions[k])
 
 
 @jit_internal
@@ -227,7 +225,7 @@ def score_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows:
     guesses.write_vote(state, scratch, m)
     if settings.guarded:
         top = scores[guesses.highest_of(scores)]
-        if top <= separators.DENIED:
+        if top <= bank.HELD_WRONG:
             flags[bank.DENIED] = 1
             guesses.pass_over(state, scratch)
         guesses.prefer(state, scratch, settings, state.watch[bank.LATELY] if top < 0.0 else 0.0)
@@ -270,7 +268,7 @@ def _learn_row(
     state.guesses[bank.RIGHT if correct else bank.WRONG, label] += 1
     if not correct and explored:
         counts[bank.FOLLOWED] += 1
-    elif not correct and reference[label] <= separators.DENIED:
+    elif not correct and reference[label] <= bank.HELD_WRONG:
         counts[bank.DISPUTED] += 1
     guessed = guesses.highest_of(opinion)
     is_known = guessed in (label, known) or (known >= 0 and exclusive)
@@ -288,7 +286,7 @@ def _learn_row(
                 members[k, bank.PRODUCED] += 1.0
                 members[k, bank.LOSS] += _LESSON
                 if k == m:
-                    guesses.teach_guard(state, scratch, opinions[k], n, settings.softness)
+                    separators.teach_guard(state, scratch, opinions[k], n, settings.softness)
         length = guesses.shortened(scratch.numbers[bank.ROW_LENGTH], scratch.unit.shape[0])
         separators.replay_all(state, scratch, settings, separators.store_row(state, scratch, settings, length))
     # A new scale is due after 1, 2, 4, 8, … rows of a kind.
@@ -298,12 +296,8 @@ def _learn_row(
         counts[bank.DUE] += 1 + kind
     if outdated:
         counts[bank.DUE] += bank.TO_FORGET
-    if (
-        exclusive
-        and settings.finds_out
-        and not explored
-        and separators.is_shared(scratch.scores, label, correct, counts)
-    ):
+    may_tell = exclusive and settings.finds_out and not explored
+    if may_tell and separators.is_shared(scratch.scores, label, correct, counts):
         counts[bank.DUE] += bank.TO_SHARE
     statistics, raw = state.scaling[kind, bank.STATISTICS], scratch.entries[bank.RAW]
     for e in range(n if settings.scales else 0):
@@ -408,7 +402,7 @@ def play_quiet(arrays: Any, X: Floats, y: Integers, leader: Any, columns: Intege
             terms = seen[s] if plan[bank.IS_LINEAR] else values
             if not plan[bank.IS_LINEAR]:
                 if base[bank.CODE] != bank.LAPLACE:
-                    separators.multiply(seen, columns, units[s], width, n_rows, lines[bank.PRODUCTS])
+                    bank.multiply(seen, columns, units[s], width, n_rows, lines[bank.PRODUCTS])
                 separators.compare(base, seen, seen_lengths, units[s], lengths[s], n_rows, lines, values)
                 separators.write_powers(values, n_rows, plan[bank.SQUARINGS], values)
             for i in range(n_classes):
@@ -418,9 +412,9 @@ def play_quiet(arrays: Any, X: Floats, y: Integers, leader: Any, columns: Intege
         for r in range(n_rows):
             t, n, is_quiet = start + r, state.counts[bank.SEEN + bank.DENSE] + 1, True
             for i in range(n_classes):
-                target = separators.IT_IS if i == y[t] else separators.IT_IS_ANOTHER
-                lacks = separators.lack(target, scores[i, r])
-                is_quiet = is_quiet and not separators.counts_for(i, lacks, separators.PRODUCTIVE, square, sums)
+                target = bank.IT_IS if i == y[t] else bank.IT_IS_ANOTHER
+                lacks = bank.lack(target, scores[i, r])
+                is_quiet = is_quiet and not separators.counts_for(i, lacks, bank.PRODUCTIVE, square, sums)
             # A round in which none or several labels are right has no label: its code is negative.
             if not is_quiet or y[t] < 0 or (settings.scales and n & (n - 1) == 0):
                 return t

@@ -20,15 +20,10 @@ import numpy as np
 
 from onebit.engine.jit import jit_internal
 from onebit.inputs import Floats, Integers
-from onebit.kernels import gaussian_exponent
+from onebit.kernels import Gaussian, Linear, Multinomial, Polynomial, Rational, gaussian_exponent
 from onebit.learners.bandit_svm import bank
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 
-# What is proved of a class, as the score that is due: it is the right one, it is not, and "not j, since it is i".
-# Where nothing is proved the target is 0.
-IT_IS, IT_IS_NOT, IT_IS_ANOTHER = 1.0, -1.0, -0.5
-PRODUCTIVE = 0.5  # a fact that lacks more than this of its due is productive: its step raises the dual by a sure amount
-DENIED = PRODUCTIVE - 1.0  # a label with this score is held to be wrong: a mistake on it would not be productive
 _MUCH = 0.8  # a fact that lacks this much of its margin is stored in any case
 _TRIGGER = 0.3  # a step below this share of the mean coefficient changes little (docs/experiments/bandit-svm.md)
 _TOLERANCE = 1e-3  # of the margin: closer than guesses can tell, and replays need not go on
@@ -45,20 +40,10 @@ _STEPS_AT_RESCALING = 100  # for each class of each member
 _TIE, _FEWER_TIES, _WRONG_TIE = 0.2, 64.0, 2
 _ENOUGH_EVIDENCE, _MORE_EVIDENCE, _FEW_TIES = 10.0, 2.0, 32.0
 
-_FORMULAS: tuple[Any, ...] = tuple(kernel.value for kernel in bank.COMPILED[2:])
+# In the order of `bank.DOT` and so on.
+COMPILED = (Linear, Gaussian, Rational, Polynomial, Multinomial)
+_FORMULAS: tuple[Any, ...] = tuple(kernel.value for kernel in COMPILED[2:])
 _rational, _polynomial, _multinomial = _FORMULAS
-# ln 2 in two parts: the first has so few digits that its products with exponents are exact.
-_LN2_HEAD, _LN2_TAIL = 0.693145751953125, 1.42860682030941723212e-6
-# Added to a number this leaves it whole, and in the last bits what the exponent of 2 to that power is stored as.
-_WHOLE, _PLACES = 1.5 * 2.0**52 + 1023.0, 52
-_LEAST = -708.0  # below, eˣ is no normal float
-_SERIES = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))  # enough for |r| ≤ ln 2 / 2
-
-
-@jit_internal
-def lack(target: float, score: float) -> float:
-    """Return what a fact lacks of the margin it is due; nothing is due where nothing is proved."""
-    return target - score if target > 0.0 else (score - target if target < 0.0 else 0.0)
 
 
 @jit_internal
@@ -92,10 +77,10 @@ def prove(label: int, correct: bool, truth: int, is_closed: bool, exclusive: boo
     """Write what an answer proves of each class; return the right one, or −1 if that is not known."""
     is_other = targets.shape[0] == 2 and is_closed and exclusive  # of two classes, the one that was not guessed
     known = label if correct else (1 - label if is_other else truth)
-    targets[:] = IT_IS_ANOTHER if known >= 0 and exclusive else 0.0
-    targets[label] = IT_IS_NOT
+    targets[:] = bank.IT_IS_ANOTHER if known >= 0 and exclusive else 0.0
+    targets[label] = bank.IT_IS_NOT
     if known >= 0:
-        targets[known] = IT_IS
+        targets[known] = bank.IT_IS
     return known
 
 
@@ -104,7 +89,7 @@ def is_productive(targets: Floats, scores: Floats) -> bool:
     """Return whether one of the facts is productive."""
     found = False
     for i in range(targets.shape[0]):
-        found = found or lack(targets[i], scores[i]) > PRODUCTIVE
+        found = found or bank.lack(targets[i], scores[i]) > bank.PRODUCTIVE
     return found
 
 
@@ -123,46 +108,10 @@ def counts_for(i: int, lacks: float, enough: float, square: float, sums: Floats)
 @jit_internal
 def is_worth_storing(targets: Floats, scores: Floats, square: float, sums: Floats, guarded: bool) -> bool:
     """Return whether one of the facts has hardly a margin, or its step would count."""
-    enough, found = PRODUCTIVE if guarded else _MUCH, False
+    enough, found = bank.PRODUCTIVE if guarded else _MUCH, False
     for i in range(targets.shape[0]):
-        found = found or counts_for(i, lack(targets[i], scores[i]), enough, square, sums)
+        found = found or counts_for(i, bank.lack(targets[i], scores[i]), enough, square, sums)
     return found
-
-
-@jit_internal
-def exponentiate(values: Floats, size: int, room: Floats) -> None:
-    """Turn the first values, none above 0, into their exponentials, to about a unit in the last place.
-
-    Compiled code would call the system's `exp` for one number at a time; these loops are sums and products, which the
-    compiler makes vectors of. What is in `room` is written over.
-    """
-    bits = room.view(np.int64)
-    for s in range(size):
-        x = max(values[s], _LEAST)
-        shifted = x * (1.0 / math.log(2.0)) + _WHOLE
-        whole = shifted - _WHOLE
-        rest = (x - whole * _LN2_HEAD) - whole * _LN2_TAIL
-        total = 0.0
-        for term in _SERIES:
-            total = total * rest + term
-        room[s] = shifted
-        values[s] = 0.0 if values[s] < _LEAST else total + 0.0 * values[s]  # what is no number stays none
-    for s in range(size):
-        bits[s] <<= _PLACES
-    for s in range(size):
-        values[s] *= room[s]
-
-
-@jit_internal
-def multiply(matrix: Floats, columns: Integers, entries: Floats, n_entries: int, size: int, out: Floats) -> None:
-    """Write the products of a row, given by its entries, with the first columns of a matrix."""
-    out[:size] = 0.0
-    for e in range(n_entries):
-        entry = entries[e]
-        if entry != 0.0:  # rows may be mostly zero
-            line = matrix[columns[e]]
-            for s in range(size):
-                out[s] += entry * line[s]
 
 
 @jit_internal
@@ -193,7 +142,7 @@ def compare(
     if code in (bank.LAPLACE, bank.GAUSSIAN):
         for s in range(size if code == bank.GAUSSIAN else 0):
             out[s] = gaussian_exponent(out[s], itself, squares[s], parameters)
-        exponentiate(out, size, squares)
+        bank.exponentiate(out, size, squares)
         itself = 1.0
     elif code != bank.DOT:
         itself = _of_product(code, itself, parameters)
@@ -242,26 +191,23 @@ def squared_often(value: float, times: int) -> float:
 
 
 @jit_internal
-def add_up(coefficients: Floats, similarities: Floats, size: int, out: Floats) -> None:
-    """Write every class's sum of the first coefficients, each times its similarity."""
-    out[:] = 0.0
-    # Four at a time, in the order of one at a time: classes are too few to make a loop over them alone fast.
-    whole = size - size % 4
-    for s in range(0, whole, 4):
-        one, two, three, four = similarities[s], similarities[s + 1], similarities[s + 2], similarities[s + 3]
-        for i in range(out.shape[0]):
-            total = out[i] + one * coefficients[s, i] + two * coefficients[s + 1, i]
-            out[i] = total + three * coefficients[s + 2, i] + four * coefficients[s + 3, i]
-    for s in range(whole, size):
-        for i in range(out.shape[0]):
-            out[i] += similarities[s] * coefficients[s, i]
-
-
-@jit_internal
 def stepped(alpha: float, target: float, score: float, square: float, softness: float) -> float:
     """Return a fact's coefficient after its step: the dual's maximum along it. A fact about nothing gets none."""
     curvature = square + softness
-    return max(0.0, alpha + (lack(target, score) - alpha * softness) / curvature) if curvature > 0.0 else alpha
+    return max(0.0, alpha + (bank.lack(target, score) - alpha * softness) / curvature) if curvature > 0.0 else alpha
+
+
+@jit_internal
+def teach_guard(state: BankArrays, scratch: BankScratch, opinion: Floats, n: int, softness: float) -> None:
+    """Update the guard with every fact that it violates; it keeps no examples, and replays nothing."""
+    unit, targets, square = scratch.entries[bank.RAW_UNIT], scratch.targets, 0.0
+    for e in range(n):
+        square += unit[e] * unit[e]
+    for i in range(targets.shape[0]):
+        size = stepped(0.0, targets[i], opinion[i], square, softness)
+        step = size if targets[i] > 0.0 else -size
+        for e in range(n if step != 0.0 else 0):
+            state.guard[scratch.columns[e], i] += step * unit[e]
 
 
 @jit_internal
@@ -345,7 +291,7 @@ def replay_all(state: BankArrays, scratch: BankScratch, settings: Settings, plac
             share *= 1.0 if state.units.shape[0] > 0 else _ALONE
             times = int(settings.replays * settings.budget / state.counts[bank.SIZE] * share)
         for i in range(state.targets.shape[0]):
-            if place < 0 or lack(state.targets[i, place], state.scores[k, i, place]) > 0.0:
+            if place < 0 or bank.lack(state.targets[i, place], state.scores[k, i, place]) > 0.0:
                 replay(state, scratch, settings, k, i, place, times, _TOLERANCE)
 
 

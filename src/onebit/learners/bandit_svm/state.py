@@ -5,6 +5,7 @@ be judged: after "right", every member with another label was wrong; after "wron
 Here compiled code is called, and what is rare is done: the store grows, columns get a new scale, all is forgotten.
 """
 
+import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, cast
@@ -12,20 +13,12 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import scipy.sparse
 
-from onebit.engine.loop import (
-    FULL,
-    MISTAKES,
-    READY,
-    UPDATES,
-    Algorithm,
-    CompiledAlgorithm,
-    Record,
-    note_right,
-)
+from onebit.engine.jit import in_python
+from onebit.engine.loop import FULL, MISTAKES, READY, UPDATES, Algorithm, CompiledAlgorithm, Record, note_right
 from onebit.engine.scaling import FACTOR, LIMIT, change_weights, new_scale, put_in_force, scaled_rows
-from onebit.engine.state import State, check_stored, grown, in_python, unlocked
+from onebit.engine.state import State, check_stored, grown, unlocked
 from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take
-from onebit.kernels import Kernel
+from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial
 from onebit.learners.bandit_svm import bank, guesses, rounds, separators
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 from onebit.learners.run import new_record
@@ -63,6 +56,49 @@ def _update(state: Any, _row: Rows, scratch: Any, answer: Any, settings: Any) ->
 _COMPILED = CompiledAlgorithm(cast(Any, rounds.run), _guess, _update)
 
 
+def plan_members(kernels: tuple[Kernel, ...], settings: Settings, width: int) -> tuple[tuple[Kernel, ...], Settings]:
+    """Return the kernels with values of their own, and the settings with the plan of all members.
+
+    A kernel whose exponent is another's times a power of two is had by squaring.
+    """
+    bases: list[Kernel] = []
+    plan, numbers = np.zeros((len(kernels), 3), np.int64), []
+    for k, kernel in enumerate(kernels):
+        plan[k, bank.IS_LINEAR] = type(kernel) is Linear and bool(kernel.normalize)
+        found = [(b, n) for b, base in enumerate(bases) if (n := _squarings(base, kernel)) >= 0]
+        plan[k, bank.BASE], plan[k, bank.SQUARINGS] = found[0] if found else (len(bases), 0)
+        if not found:
+            code = _code(kernel)
+            parameter = 0.0 if code == bank.IN_PYTHON else kernel.parameters[0] / (width if code == bank.LAPLACE else 1)
+            bases.append(kernel)
+            numbers.append((code, bool(kernel.normalize), parameter))
+    is_bounded = all(map(_is_bounded, bases))
+    return tuple(bases), settings._replace(plan=plan, bases=np.array(numbers, np.float64), is_bounded=is_bounded)
+
+
+def _code(kernel: Kernel) -> int:
+    if type(kernel) in separators.COMPILED:
+        return separators.COMPILED.index(type(kernel))
+    return bank.LAPLACE if type(kernel) is Laplace and not kernel.normalize else bank.IN_PYTHON
+
+
+def _is_bounded(kernel: Kernel) -> bool:
+    if isinstance(kernel, Polynomial) and kernel.degree >= sys.float_info.max_exp:
+        return False  # even of a unit row with itself, (1 + 1)ⁿ is no float
+    return _code(kernel) != bank.IN_PYTHON and (bool(kernel.normalize) or isinstance(kernel, (Gaussian, Laplace)))
+
+
+def _squarings(base: Kernel, kernel: Kernel) -> int:
+    """Return how often a kernel's values must be squared to get another's, or −1."""
+    if base == kernel:
+        return 0
+    # A subclass may have another formula.
+    if type(base) is type(kernel) and type(base) in (Gaussian, Laplace) and base.normalize == kernel.normalize:
+        ratio = kernel.parameters[0] / base.parameters[0]
+        return next((n for n in range(1, 9) if ratio == 2.0**n), -1)
+    return -1
+
+
 class BankState(State):
     """A bank's state; only the default bank has regressions."""
 
@@ -76,7 +112,7 @@ class BankState(State):
     def __init__(
         self, kernels: tuple[Kernel, ...], settings: Settings, n_features: int, n_classes: int, has_regressions: bool
     ) -> None:
-        self.bases, settings = bank.plan_members(kernels, settings, n_features + settings.scales)
+        self.bases, settings = plan_members(kernels, settings, n_features + settings.scales)
         self.kernels, self.settings, self.n_classes = kernels, settings, n_classes
         self.n_features, self.has_regressions = n_features, has_regressions
         codes, of_units = settings.bases[:, bank.CODE], settings.bases[:, bank.OF_UNITS] != 0.0
@@ -137,18 +173,9 @@ class BankState(State):
 
     def extra(self, label: int) -> Floats:
         """Return what speaks for a label of the row scored last, beside its score (see `guesses.write_extra`)."""
-        out, now, scratch = np.empty(guesses.N_EXTRA), self.arrays, self.scratch
-        learned, seen = (now.mixture, now.targets, now.counts), (scratch.opinions, scratch.estimates, scratch.lines)
-        guesses.write_extra(*learned, *seen, scratch.flags, scratch.known, len(self.kernels), label, out)
-        return out
-
-    def extra_rows(self, rows: Rows, labels: Integers) -> Floats:
-        """Return what speaks for a label of each of many rows, one row each."""
-        out = np.empty((len(labels), self.n_extra))
-        for t, label in enumerate(labels.tolist()):
-            row = take(rows, t, t + 1)
-            self.score(self.prepare(row), row)
-            out[t] = self.extra(label)
+        out, now, seen = np.empty(guesses.N_EXTRA), self.arrays, self.scratch
+        learned, known = (now.mixture, now.targets, now.counts), (seen.opinions, seen.estimates, seen.lines, seen.flags)
+        guesses.write_extra(learned, known, seen.known[0], len(self.kernels), label, out)
         return out
 
     def prepare(self, rows: Rows) -> Rows:
@@ -186,27 +213,12 @@ class BankState(State):
         self._ask_all(self.prepare(row), row)
         return np.array(self.scratch.opinions[: len(self.kernels)])
 
-    def guess_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
-        """Return what `guess` does, as if there were no other labels; the scores of those are −∞."""
-        narrow, place, explored = self._choose_among(row, among, seed, round)
-        scores = np.full_like(self.scratch.scores, -np.inf)
-        scores[among] = narrow.scores
-        return int(among[place]), explored, float(narrow.propensities[place]), scores, self.prepare(row)
-
-    def probabilities_among(self, row: Rows, among: Integers) -> Floats:
-        """Return the propensity of each label if only some are allowed: 0 for the others. Nothing is learned."""
-        propensities = np.zeros(self.n_classes)
-        propensities[among] = self._choose_among(row, among, 0, 0)[0].propensities
-        return propensities
-
-    def _choose_among(self, row: Rows, among: Integers, seed: int, round: int) -> tuple[BankScratch, int, bool]:
-        prepared = self.prepare(row)
+    def choose_among(self, prepared: Rows, row: Rows, seed: int, round: int, among: Integers) -> tuple[Any, int, bool]:
         self.score(prepared, row)
         is_other = bool(np.argmax(self.scratch.scores) not in among)
         if is_other:  # where one member guessed alone, and not what is allowed, all are asked
             self._ask_all(prepared, row)
-        narrow = {name: np.ascontiguousarray(getattr(self.scratch, name)[..., among]) for name in self.per_class}
-        scratch = self.scratch._replace(**narrow)
+        scratch = self._only(among)
         state = self.arrays._replace(guesses=np.ascontiguousarray(self.arrays.guesses[:, among]))
         where, answer = (0, 0, seed, round), (0, is_other and self.has_regressions, False, -1)
         _, _, place, explored = self._run(rounds.CHOOSE, state, scratch, where=where, answer=answer)
@@ -301,7 +313,7 @@ class BankState(State):
         super().add_class()
         now, shapes = self.arrays, bank.shapes(BankArrays, self.sizes(*self.arrays.columns.shape))
         if self.is_exclusive:
-            now.targets[-1, (now.targets == separators.IT_IS).any(axis=0)] = separators.IT_IS_ANOTHER
+            now.targets[-1, (now.targets == bank.IT_IS).any(axis=0)] = bank.IT_IS_ANOTHER
         if now.row_weights.shape != shapes["row_weights"]:
             self.arrays = now._replace(
                 row_changes=np.zeros(shapes["row_changes"]), row_weights=np.zeros(shapes["row_weights"])
@@ -343,9 +355,9 @@ class BankState(State):
         fresh, n, scales = self._copied(), self.size, self.settings.scales
         fresh.weights[:] -= self._share_of_examples(fresh) if scales else 0.0
         targets, alphas, gained = fresh.targets[:, :n], fresh.alphas[:, :, :n], fresh.coefficients[:, :n]
-        is_inferred = targets == separators.IT_IS_ANOTHER
+        is_inferred = targets == bank.IT_IS_ANOTHER
         if self.n_classes == 2 and self.settings.is_closed:  # the other of two, since one was wrong
-            is_inferred |= (targets == separators.IT_IS) & (targets == separators.IT_IS_NOT).any(axis=0)
+            is_inferred |= (targets == bank.IT_IS) & (targets == bank.IT_IS_NOT).any(axis=0)
         taken = np.where(is_inferred, alphas, 0.0)
         alphas -= taken
         gained -= (np.sign(targets) * taken).transpose(0, 2, 1)
@@ -448,40 +460,9 @@ class BankState(State):
 
     def check_arrays(self, arrays: BankArrays) -> None:
         """Raise unless the store is as large as its count, every position is one that there is, and trust adds up."""
-        (n, width), scales = arrays.columns.shape, self.settings.scales
-        size, due, n_landmarks = arrays.counts[[bank.SIZE, bank.DUE, bank.LANDMARKS]].tolist()
-        check_stored(size, n, self.settings.budget)
-        for name, shape in bank.shapes(BankArrays, self.sizes(n, width)).items():
-            if getattr(arrays, name).shape != shape:
-                raise ValueError(f"{name} has shape {getattr(arrays, name).shape}, not {shape}")
-        for name in ("importance", *BankArrays._fields[BankArrays._fields.index("landmarks") :]):
-            if not np.isfinite(getattr(arrays, name)).all():
-                raise ValueError(f"{name} is NaN or infinite")
-        (_, kinds, n_entries), task = arrays.examples, due % bank.TO_FORGET
-        is_shared, finds_out = int(arrays.counts[bank.IS_SHARED]), self.settings.finds_out
-        if is_shared > finds_out:
-            raise ValueError("it has found that labels are not exclusive, and was not to find out")
-        if not np.isin(kinds, (bank.DENSE, bank.SPARSE)).all():
-            raise ValueError("an example is neither of a dense nor of a sparse row")
-        if task > (1 + bank.SPARSE) * scales or due >= bank.TO_SHARE << (finds_out and not is_shared):
-            raise ValueError(f"counts has {due} as due, which is no known task")
-        if task and not arrays.counts[bank.SEEN + task - 1]:
-            raise ValueError("a scale is due, and no row was seen")
-        if not np.isin(n_entries, np.arange(width + 1)).all() or arrays.columns.max() >= self.n_features + scales:
-            raise ValueError("an example has entries beyond its row")
-        if scales:
-            # Only columns have a scale: the constant is behind them, and there alone.
-            last, place = n_entries[:size, None] - 1, np.arange(width)
-            is_constant = arrays.columns[:size] == self.n_features
-            if (last < 0).any() or (is_constant != (place == last))[place <= last].any():
-                raise ValueError("a scaled example lacks its constant, or has it among its columns")
-        if (arrays.mixture[bank.NUMBERS :] < 0.0).any():
-            raise ValueError("the mixture counts a negative number")
-        members = arrays.members
-        if not (np.isfinite(members) & (members >= 0.0)).all() or members[: len(self.kernels), bank.TRUST].max() != 1.0:
-            raise ValueError(f"losses must not be negative, and one member's trust be 1; got {members.tolist()}")
-        if n_landmarks > arrays.landmarks.shape[1]:
-            raise ValueError(f"{n_landmarks} landmarks do not fit {arrays.landmarks.shape[1]} places")
+        n, width = arrays.columns.shape
+        check_stored(int(arrays.counts[bank.SIZE]), n, self.settings.budget)
+        bank.check_arrays(arrays, self.settings, self.n_features, self.sizes(n, width))
 
     def learned(self) -> dict[str, Floats]:
         """Return the weights if all is linear; otherwise the examples, and the coefficients of each member."""

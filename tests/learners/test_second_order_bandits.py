@@ -1,4 +1,4 @@
-"""SOBA against a plain program."""
+"""SOBA and PNewtron against plain programs."""
 
 import math
 from typing import Any
@@ -12,7 +12,7 @@ import onebit
 from onebit.checks.problems import Problem, guesses_of, noisy_problem
 from onebit.engine.randomness import Draw, uniform
 from onebit.inputs import Floats
-from onebit.learners.second_order import MARGINS
+from onebit.learners.second_order import MARGINS, _multiplier
 
 PROBLEM = noisy_problem(500)
 
@@ -90,3 +90,65 @@ def test_sobas_sum_is_that_of_the_steps_taken() -> None:
     now = learner._state.arrays
     assert now.tallies[MARGINS] + now.target @ now.weights == pytest.approx(total, rel=1e-9)
     assert 20 < learner.n_updates_ < 200
+
+
+def plain_newtron(
+    problem: Problem, rate: float, settings: tuple[float, float, float], seed: int, diagonal: bool
+) -> tuple[list[int], Floats]:
+    K, d, (alpha, beta, D) = problem.n_classes, problem.X.shape[1], settings
+    A, b, guesses = np.eye(K * d) / D, np.zeros(K * d), []
+    W: Floats = np.zeros((K, d))
+    for t, (x, label) in enumerate(zip(problem.X, problem.y, strict=True)):
+        p = scipy.special.softmax(alpha * W @ x)
+        q, u = (1 - rate) * p + rate / K, uniform(Draw(seed, t))
+        played = int(u / rate * K) if u < rate else int(np.searchsorted(np.cumsum(p), (u - rate) / (1 - rate), "right"))
+        guesses.append(played)
+        right = played == label
+        e = np.eye(K)[played]
+        part = (1 - p[played]) / q[played] * (1 / K - e) if right else p[played] / q[played] * (e - 1 / K)
+        gradient, kappa = np.kron(part, x), q[played] if right else 1.0
+        A += kappa * beta * (np.diag(gradient**2) if diagonal else np.outer(gradient, gradient))
+        b += (1 - kappa * beta * gradient @ W.ravel()) * gradient
+        W = in_ball(A, -b, D).reshape(K, d)
+    return guesses, W
+
+
+@BOTH
+@pytest.mark.parametrize("settings", [(10.0, 0.01, 1.0), (3.0, 50.0, 1e4)], ids=["on the ball", "within"])
+def test_newtron_against_a_plain_program(diagonal: bool, settings: tuple[float, float, float]) -> None:
+    problem = Problem(3.0 * PROBLEM.X[:300], PROBLEM.y[:300], 4)
+    guesses, weights = plain_newtron(problem, 0.2, settings, 5, diagonal)
+    learner = onebit.PNewtron(0.2, *settings, diagonal=diagonal)
+    assert guesses_of(learner, problem.X, problem.y, seed=5).tolist() == guesses
+    np.testing.assert_allclose(learner.weights_, weights, rtol=1e-6, atol=1e-8)
+    is_on_the_ball = np.linalg.norm(learner.weights_) > 0.999 * settings[2]
+    assert is_on_the_ball == (settings[2] == 1.0), "the problem does not test what it is for"
+
+
+@pytest.mark.parametrize("truth", [0, 2])
+def test_newtrons_gradient_is_right_on_average(truth: int) -> None:
+    """Averaged over its own draws, what θ loses is the gradient of the logistic loss."""
+    x, K, rate, alpha = np.array([1.0, -2.0]), 3, 0.3, 2.0
+    taught = onebit.PNewtron(rate, alpha, 1e-20, 5.0, classes=K)
+    taught.learn_labels([[1.0, 0.0], [0.0, 1.0]], [1, 2])
+    propensities, before = taught.probabilities(x), taught._state.arrays.target.copy()
+    p = scipy.special.softmax(alpha * taught.weights_ @ x)
+    average = np.zeros(2 * K)
+    bookmark = taught._state.bookmark()
+    for played in range(K):
+        taught._state.restore(type(bookmark)(*(array.copy() for array in bookmark)))
+        taught.learn_from([x], [played], played == truth, propensities[played])
+        average += propensities[played] * (taught._state.arrays.target - before)
+    np.testing.assert_allclose(-average, np.kron(p - np.eye(K)[truth], x), atol=1e-12)
+
+
+@pytest.mark.parametrize("start", [0.0, 1e-9, 1.0, 1e9])
+def test_the_way_to_the_ball(start: float) -> None:
+    generator = np.random.default_rng(3)
+    values, target = np.exp(generator.normal(size=40) * 3.0), generator.normal(size=40)
+    for radius in (1e-6, 0.1, 1.0, 1e6):
+        shift = _multiplier(values, target, radius, start)
+        length = np.linalg.norm(target / (values + shift))
+        assert length <= radius * (1 + 1e-11)
+        assert shift == 0.0 or length >= radius * (1 - 1e-11)
+    assert _multiplier(values, 0.0 * target, 1.0, start) == 0.0

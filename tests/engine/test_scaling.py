@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from onebit.engine.jit import jit
-from onebit.engine.lengths import (
+from onebit.engine.scaling import (
     are_safe,
     columns_to_unit,
     power_of_two_below,
