@@ -121,12 +121,17 @@ def label(
     return {"news": decider.label(id, label)}
 
 
-def correct(decider: Decider, id: _Id, correct: _Correct) -> _Json:
-    """Say that an answer given before was a mistake, and what it should have been.
+def correct(
+    decider: Decider,
+    id: _Id,
+    correct: Annotated[Any, _shown("whether the label was right", ["boolean", "null"])] = None,
+    label: Annotated[_Label | None, Meta(description=f"the right label, {_A_LABEL}, in place of correct")] = None,
+) -> _Json:
+    """Say that an answer given before was a mistake, and what it should have been: correct, or the right label.
 
     For a ticket without an answer use tell. Takes a replay. Example: {"id": "5-9f86d081884c7d65", "correct": false}
     """
-    decider.correct_answer(id, correct)
+    decider.correct_answer(id, correct, label=label)
     return {"done": True}
 
 

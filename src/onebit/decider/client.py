@@ -235,9 +235,9 @@ class RemoteDecider:
         """Change settings from now on, as `Decider.change` does."""
         self._post("settings", settings)
 
-    def correct_answer(self, ticket: "str | Ticket", correct: bool) -> None:
-        """Replace feedback that was mistaken."""
-        self._post("correct", _answer_item(ticket, correct))
+    def correct_answer(self, ticket: "str | Ticket", correct: bool | None = None, *, label: Any = None) -> None:
+        """Replace feedback that was mistaken: by whether the guess was right, or by the right label."""
+        self._post("correct", _answer_item(ticket, correct) | {"label": label})
 
     def withdraw(self, ticket: "str | Ticket") -> None:
         """Withdraw feedback that was mistaken."""
