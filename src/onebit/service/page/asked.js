@@ -19,7 +19,10 @@ export class Asked {
     this.classes = null; // fetched when the ranking does not have all
     this.limits = [];
     this.limitsAt = -Infinity;
-    byId("asked-order").addEventListener("change", () => this.refill());
+    byId("asked-order").addEventListener("change", () => {
+      this.isReordered = true;
+      this.changed();
+    });
     byId("asked-limit").addEventListener("input", () => this.showLimit());
     document.addEventListener("keydown", (event) => this.pressed(event));
   }
@@ -36,13 +39,15 @@ export class Asked {
     byId("asked-section").hidden = !isAsking && !frame.status.asked;
     this.showShares(frame);
     if (!byId("asked-section").hidden) {
-      const found = await get(`${this.path}/asked?limit=${FETCHED}&order=${byId("asked-order").value}`);
+      const order = byId("asked-order").value;
+      const found = await get(`${this.path}/asked?limit=${FETCHED}&order=${order}`);
       const left = found.tickets.filter(({ id }) => !this.done.has(id));
       // The ticket in front of a person stays, whatever comes meanwhile.
       const current = this.tickets[0];
-      const stays = current && !this.done.has(current.id) && left.some(({ id }) => id === current.id);
+      const stays = current && !this.isReordered && !this.done.has(current.id) && left.some(({ id }) => id === current.id);
       this.tickets = stays ? [current, ...left.filter(({ id }) => id !== current.id)] : left;
       this.hasMore = found.has_more;
+      this.isReordered = order !== byId("asked-order").value;
       if (frame.status.n_classes > 20 && this.classes === null) this.classes = (await get(`${this.path}/status`)).classes;
       this.show();
     }
@@ -51,13 +56,6 @@ export class Asked {
       this.limits = (await get(`${this.path}/limits`)).limits;
       this.showLimit();
     }
-  }
-
-  refill() {
-    this.tickets = [];
-    this.done.clear();
-    this.shown = null;
-    this.changed();
   }
 
   showShares({ status, report, wrong_at_most: wrong, ask_at_most: ask }) {
@@ -87,19 +85,24 @@ export class Asked {
     const mayLabel = this.roles.includes("play");
     const sure = ticket.confidence === null ? "too little feedback so far for a confidence" : `${percent(ticket.confidence)} sure`;
     const head = make("div", { class: "guess-line" }, make("span", {}, "It would say ", make("b", {}, String(ticket.label))), make("span", { title: clock(ticket.time) }, `${sure}, ${ago(ticket.time)}`));
-    const buttons = ticket.ranking.map((label, at) => {
+    const buttons = this.labelsOf(ticket).map((label, at) => {
       const made = make("button", { type: "button", disabled: !mayLabel, class: at === 0 ? "main-button" : "" }, ...(at < KEYS ? [make("kbd", {}, String(at + 1)), " "] : []), String(label));
       made.addEventListener("click", () => this.label(ticket, label));
       return made;
     });
     const card = make("div", { class: "shown", tabindex: "-1", "data-id": ticket.id }, head, record(ticket.record), make("div", { class: "answers labels" }, ...buttons));
-    const others = (this.classes ?? []).filter((label) => !ticket.ranking.includes(label));
+    const others = (this.classes ?? []).filter((label) => !this.labelsOf(ticket).includes(label));
     if (others.length) card.append(this.otherLabels(ticket, others, mayLabel));
     const later = make("button", { type: "button" }, make("kbd", {}, "0"), " later");
     later.addEventListener("click", () => this.next(ticket));
     card.append(make("div", { class: "foot" }, this.tickets.length > 1 ? later : "", make("span", { class: "id plain" }, ticket.id)));
     if (!mayLabel) card.append(make("p", { class: "hint" }, "Labelling needs a token with the role play."));
     return card;
+  }
+
+  // The suggestion first: it may have been drawn, and not be the highest.
+  labelsOf({ label, ranking }) {
+    return [label, ...ranking.filter((each) => each !== label)];
   }
 
   otherLabels(ticket, others, mayLabel) {
@@ -122,7 +125,7 @@ export class Asked {
     if (event.target.matches?.("input:not([type=checkbox]):not([type=range]), select, textarea") || !/^[0-9]$/.test(event.key)) return;
     const at = Number(event.key) - 1;
     if (at < 0) this.tickets.length > 1 && this.next(ticket);
-    else if (this.roles.includes("play") && at < ticket.ranking.length) this.label(ticket, ticket.ranking[at]);
+    else if (this.roles.includes("play") && at < this.labelsOf(ticket).length) this.label(ticket, this.labelsOf(ticket)[at]);
   }
 
   next(ticket) {
