@@ -17,6 +17,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import version
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -123,8 +124,7 @@ def _packages_and(name: str) -> list[str]:
     """Return a module and its parent packages, whose code runs first; onebit's packages only re-export."""
     if _is_ours(name):
         return [name]
-    parts = name.split(".")
-    return [".".join(parts[: depth + 1]) for depth in range(len(parts))]
+    return list(accumulate(name.split("."), "{}.{}".format))
 
 
 def _is_followed(name: str, path: Path, importer: str) -> bool:
@@ -186,8 +186,7 @@ def _parse(name: str, path: Path, _mtime: int, _size: int) -> _Module:
                 tree = ast.parse(source)
             package = name if path.name == "__init__.py" else name.rpartition(".")[0]
             imports = tuple(_imports_of(tree, package, is_lazy=name == _OURS))
-            _drop_strings(tree)
-            return _Module(sha256(ast.dump(tree).encode()).hexdigest(), imports)
+            return _Module(sha256(ast.dump(_WithoutStrings().visit(tree)).encode()).hexdigest(), imports)
         except SyntaxError as error:
             fault = f"line {error.lineno}: {error.msg}"
         except (ValueError, RecursionError) as error:
@@ -215,15 +214,9 @@ def _imports_of(tree: ast.AST, package: str, is_lazy: bool) -> Iterator[_Import]
                 yield _Import(module, "" if alias.name == "*" else alias.name, alias.asname or alias.name)
 
 
-def _drop_strings(tree: ast.AST) -> None:
-    """Drop the statements that are only a string: docstrings of modules, classes, functions and attributes."""
-    for node in ast.walk(tree):
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(node, field, None)
-            if isinstance(block, list):
-                setattr(node, field, [statement for statement in block if not _is_string(statement)])
+class _WithoutStrings(ast.NodeTransformer):
+    """Drops statements that are only a string: docstrings of modules, classes, functions and attributes."""
 
-
-def _is_string(statement: ast.AST) -> bool:
-    value = getattr(statement, "value", None) if isinstance(statement, ast.Expr) else None
-    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        is_string = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if is_string else node

@@ -259,25 +259,23 @@ class Tickets:
         edited = ValueError(f"guess of round {guess.round!r} was edited; tell the ticket as guess(x) returned it")
         try:
             # Copy first, then check: other threads may write to the caller's arrays in between.
-            content = _content_of(guess)
-            given = _guess_of(content, learner._labels)
-            if guess.token != given.token or _types_in(guess) != _types_in(given):
-                raise edited
+            content, types = _content_of(guess), _types_in(guess)
+            own = self._kept.get(guess.round)
+            given = _guess_of(content, learner._labels) if own is None else own
         except (TypeError, ValueError, AttributeError, OverflowError, struct.error):
             raise edited from None
-        own = self._kept.get(given.round)
         if own is not None:
-            is_open, is_unchanged = own.token == given.token, _content_of(own) == content
+            is_open, is_unchanged = own.token == guess.token, _content_of(own) == content
         else:
             digest = self._digest_at(given.round)
-            is_open, is_unchanged = digest != 0, digest == _digest(content)
+            is_open, is_unchanged = digest != 0, digest == _digest(content) and guess.token == given.token
         if not is_open:
             raise _not_open_error(f"of round {given.round}")
-        if not is_unchanged or type(guess.label) is not type(given.label) or guess.label != given.label:
+        if not is_unchanged or types != _types_in(given) or guess.label != given.label:
             raise edited
         if own is None:  # a file may hold the digest of what was made up
             _check_fit(given, learner)
-        return own or given
+        return given
 
     def close(self, guess: Guess) -> None:
         """Close a ticket that was looked up."""
@@ -371,9 +369,10 @@ def _check_fit(guess: Guess, learner: Any) -> None:
 
 
 def _types_in(guess: Guess) -> list[Any]:
-    """Return the types and shapes in a ticket, but its label's: others may have the same bytes, as 0 and False have."""
-    held = *guess._replace(label=None), *guess.row
-    return [(type(each), getattr(each, "dtype", None), getattr(each, "shape", None)) for each in held]
+    """Return the types and shapes in a ticket: others may have the same bytes, as 0 and False have."""
+    row: Any = guess.row
+    arrays = *(row[:3] if type(row) is SparseRows else (row,)), guess.scores, guess.evidence
+    return [*map(type, guess), *((type(array), array.dtype, array.shape) for array in arrays)]
 
 
 def _content_of(guess: Guess) -> bytes:

@@ -236,6 +236,14 @@ class _OfDegree(Kernel):
         """The degree."""
         return (float(self.degree),)
 
+    def series(self, n_features: int) -> Series | None:
+        """Return all terms, exact, unless there are too many."""
+        return Series(np.array(self._terms()), 0.0) if self.degree <= _MOST_SERIES_DEGREE else None
+
+    def _terms(self) -> list[float]:
+        """Return the coefficients of the polynomial."""
+        return [1.0] * (self.degree + 1)
+
 
 @jit_inline
 def _polynomial(dot: float, _a: float, _b: float, parameters: tuple[float, ...]) -> float:
@@ -261,11 +269,8 @@ class Polynomial(_OfDegree):
         """Return a bound on |k| + |z·dk/dz| + the rounding of the products."""
         return (2 * self.degree + 1) * _power(1.0 + _power(radius, 2), self.degree)
 
-    def series(self, n_features: int) -> Series | None:
-        """Return the binomial expansion, exact, unless it is too long."""
-        if self.degree > _MOST_SERIES_DEGREE:
-            return None
-        return Series(np.array([float(math.comb(self.degree, j)) for j in range(self.degree + 1)]), 0.0)
+    def _terms(self) -> list[float]:
+        return [float(math.comb(self.degree, j)) for j in range(self.degree + 1)]
 
 
 @jit_inline
@@ -297,12 +302,6 @@ class Multinomial(_OfDegree):
         with np.errstate(over="ignore"):
             powers = np.float64(radius) ** (2.0 * np.arange(self.degree + 1))
         return float((2 * self.degree + 1) * powers.sum())
-
-    def series(self, n_features: int) -> Series | None:
-        """Return the sum itself, exact, unless it is too long."""
-        if self.degree > _MOST_SERIES_DEGREE:
-            return None
-        return Series(np.ones(self.degree + 1), 0.0)
 
 
 @jit_inline
@@ -446,7 +445,5 @@ def kernel_name(kernel: "Kernel | None") -> str:
     """
     if kernel is None or isinstance(kernel, Linear):
         return "linear"
-    shown = [
-        f", {name} {getattr(kernel, name):g}" for name in ("width", "degree", "sharpness") if hasattr(kernel, name)
-    ]
-    return "".join([type(kernel).__name__, *shown])
+    settings = [name for name in ("width", "degree", "sharpness") if hasattr(kernel, name)]
+    return ", ".join([type(kernel).__name__, *(f"{name} {getattr(kernel, name):g}" for name in settings)])

@@ -15,6 +15,7 @@ from onebit.decider.requests import checked, request_of
         (calls.guess, {}, "record is missing; needed: record"),
         (calls.guess, {"record": {}, "color": 1}, "there is no field 'color'; there are record, among, key"),
         (calls.guess, {"record": {}, "among": "a"}, "among must be a list of .* labels .*; got 'a'"),
+        (calls.add_class, {"labels": "a"}, "label is missing; needed: label"),
         (calls.add_class, {"label": ""}, "label must be a text of 1 to 200 letters .*; got ''"),
         (calls.add_class, {"label": 2**53}, "label must be .* a whole number below 2.53; got 9007199254740992"),
         (
@@ -28,6 +29,13 @@ from onebit.decider.requests import checked, request_of
 def test_what_is_wrong_is_named(kind: Any, value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         checked(kind if isinstance(kind, type) else request_of(kind), value)
+
+
+def test_requests_name_onebits_own_learners_only() -> None:
+    assert repr(calls.own_learner("Banditron:exploration=0.1")) == "Banditron(exploration=0.1)"
+    message = "learner must be one of onebit's own, such as BanditSVM or Banditron:exploration=0.02; got 'os:system'"
+    with pytest.raises(ValueError, match=message):
+        calls.own_learner("os:system")
 
 
 def test_settings_that_are_left_out_are_not_passed_on() -> None:

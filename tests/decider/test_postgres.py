@@ -197,7 +197,7 @@ def test_who_is_the_owner_again_knows_what_others_did(server: Server, in_databas
             until(takes_over)
         with taken[0] as other:
             ticket = other.guess({"x": 2.0})
-            for look in (desk.open_tickets, desk.columns, desk.by_class, desk.course):
+            for look in (desk.open_tickets, desk.columns, desk.by_class, desk.learning_curve):
                 with pytest.raises(OwnedError):  # and no answer from memory
                     look()
             until(lambda: isinstance(desk.refusal, OwnedError))

@@ -113,7 +113,7 @@ def test_guesses_that_are_made_otherwise_are_counted(file: Place, monkeypatch: p
         play(desk, 0, 200)
         status, ledger = desk.status(), desk._state.asking.state()  # type: ignore[union-attr]
 
-    def another(_settings: Settings, _trusted: Any = ()) -> onebit.Learner:
+    def another(_settings: Settings) -> onebit.Learner:
         return onebit.Banditron(exploration=0.3, classes=NAMES, seed=1)
 
     monkeypatch.setattr(Settings, "new_learner", another)

@@ -424,7 +424,7 @@ LOOKS: dict[str, Callable[[Decider], Any]] = {
     "classes": lambda desk: desk.classes,
     "columns": lambda desk: desk.columns(),
     "by_class": lambda desk: desk.by_class(),
-    "course": lambda desk: desk.course(),
+    "course": lambda desk: desk.learning_curve(),
     "kernel_weights": lambda desk: desk.kernel_weights(),
 }
 

@@ -21,20 +21,20 @@ from onebit.engine import randomness
 from onebit.engine.code_cache import (
     NOT_KEPT,
     CodeCache,
-    ForeignCodeError,
+    _ForeignCodeError,
     _keep,
+    _made_of,
     _path,
     _read_trusted,
     _remove_unused,
     _types_in,
     is_ours,
-    made_of,
 )
 from onebit.engine.jit import jit_inline, jit_no_refcount
 from onebit.engine.loop import Algorithm, compile_algorithm
 from onebit.learners.bandit_svm import bank, rounds, separators
 from onebit.learners.perceptrons import _BANDITRON, _HIGHEST
-from onebit.spaces.linear import score_dense as score
+from onebit.spaces.linear import _score_dense as score
 from onebit.spaces.linear import step_dense as step
 from onebit.spaces.rule import rule_algorithm
 
@@ -54,8 +54,8 @@ print(said, sum(ready.guess.stats.cache_hits.values()) if hasattr(ready.guess, "
 def identity(function: Any) -> str | None:
     """Return what a function is made of, or None if something in it is not onebit's."""
     try:
-        return made_of(function)
-    except ForeignCodeError:
+        return _made_of(function)
+    except _ForeignCodeError:
         return None
 
 
@@ -337,5 +337,5 @@ def test_named_tuples_are_known_by_their_home_and_fields() -> None:
     ours, theirs = (typeof(kind(1, 2)) for kind in (randomness.Draw, Draw))
     assert str(ours) == str(theirs)
     assert next(iter(_types_in([ours]))) == "onebit.engine.randomness.Draw('seed', 'round')"
-    with pytest.raises(ForeignCodeError):
+    with pytest.raises(_ForeignCodeError):
         list(_types_in([theirs]))

@@ -10,7 +10,7 @@ import scipy.sparse
 from onebit.engine.jit import jit
 from onebit.engine.scaling import (
     are_safe,
-    columns_to_unit,
+    divided_by_units,
     power_of_two_below,
     row_lengths,
     shorten,
@@ -65,4 +65,4 @@ def test_safe_numbers() -> None:
 def test_ordinary_rows_are_not_copied() -> None:
     rows: Any
     for rows in (ROWS, scipy.sparse.csr_array(ROWS)):
-        assert columns_to_unit(rows) is rows
+        assert divided_by_units(rows, axis=0) is rows

@@ -303,9 +303,10 @@ def test_two_commands_into_one_folder_do_not_collide(table: Path, tmp_path: Path
 
 
 def test_the_key_of_a_cell_counts_code_that_plays() -> None:
-    wanted = comparison(Source("paper_weak", stream="paper_weak"))
+    of_three_modules = tuple(map(enter, ("BanditPerceptron", "NearestNeighbor", "SOBA")))
+    wanted = replace(comparison(Source("paper_weak", stream="paper_weak")), entries=of_three_modules)
     versions = {cell.player.name: cell.version for cell in wanted.cells()}
-    assert len(set(versions.values())) == 3, "every learner has code of its own"
+    assert len(set(versions.values())) == 3, "every module of learners has code of its own"
     assert all(version.startswith("code ") and "numpy" in version for version in versions.values())
     kept = {cell.key for cell in replace(wanted, keep_learned=True).cells()}
     assert not kept & {cell.key for cell in wanted.cells()}, "a game stored without what was learned is another"

@@ -55,15 +55,15 @@ def desk(tmp_path: Path) -> Iterator[Decider]:
 
 def test_the_course_follows_from_the_log(desk: Decider) -> None:
     tickets = desk.guess_many([{"x": 1.0}] * 30)
-    assert [tuple(each)[1:] for each in desk.course()] == [(30, 0, 0, 0)]
+    assert [tuple(each)[1:] for each in desk.learning_curve()] == [(30, 0, 0, 0)]
     desk.tell_many((ticket, at % 3 > 0) for at, ticket in enumerate(tickets[:20]))
-    told = desk.course()
+    told = desk.learning_curve()
     assert [each.answered for each in told] == [*range(1, 21), 20]
     assert told[-1][1:] == (30, 20, 7, 0)
     assert told == sorted(told)
     desk.correct_answer(tickets[0], True)
     desk.withdraw(tickets[3])
-    assert desk.course()[-1][1:] == (30, 19, 5, 0), "what was corrected counts as it should have been"
+    assert desk.learning_curve()[-1][1:] == (30, 19, 5, 0), "what was corrected counts as it should have been"
     assert desk.verify()
 
 
@@ -71,7 +71,7 @@ def test_the_course_is_bounded_and_in_the_snapshot(desk: Decider) -> None:
     for _ in range(20):
         tickets = desk.guess_many([{"x": 1.0}] * 100)
         desk.tell_many((ticket, ticket.label == "a") for ticket in tickets)
-    told = desk.course()
+    told = desk.learning_curve()
     assert 250 < len(told) <= 513
     steps = {after.answered - before.answered for before, after in pairwise(told[:-1])}
     assert steps == {4}

@@ -62,3 +62,10 @@ def test_rows_of_zeros_cancel() -> None:
     assert vanishing_weights(np.zeros((2, 3), dtype=object)) is None
     # Dependent columns are no obstacle.
     assert vanishing_weights(np.array([[1, 2, 0], [-2, -4, 0]], dtype=object)) == [2, 1]
+
+
+def test_largest_whole_numbers_of_32_bits_cancel() -> None:
+    # They are zero to one prime, and often stand for what is missing.
+    most = 2**31 - 1
+    assert vanishing_weights(np.array([[most, 1], [-most, 0], [0, -1]], dtype=object)) == [1, 1, 1]
+    assert vanishing_weights(np.array([[most, 1], [-most, 0], [1, -1]], dtype=object)) == [most, most + 1, most]

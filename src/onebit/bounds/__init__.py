@@ -76,8 +76,7 @@ _MOST_BITS = 2**22
 _SLACK = Fraction(1, 10**9)
 # Theorem 24's proof, case τ < T/2 + 1: (1−q₀)/q₀·(1−(1−q₀)^(T/2)) is at least this times √T, for T ≥ 2 and q₀ = 1/√T.
 _IGNORANT_SLOPE = (1.0 - math.sqrt(0.5)) * (1.0 - math.exp(-0.5))
-# From here on rounding N down changes log₂ N by less than a float's last digit.
-_ROUNDED_LOG2 = 60.0
+_ROUNDED_LOG2 = 60.0  # from here on rounding N down changes log₂ N by less than a float's last digit
 
 
 # Theorem 5: the rational kernel makes a strong margin of a weak one.

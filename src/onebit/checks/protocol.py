@@ -164,14 +164,14 @@ def _check_only_allowed_labels_are_guessed(learner: Learner) -> None:
     player, problem = _begun(learner), noisy_problem(90)
     for x, label in zip(problem.X[60:], problem.y[60:].tolist(), strict=True):
         known, other = snapshot(player), (label + 1) % problem.n_classes
-        chances = player.probabilities(x, among=[other, label])
-        assert set(np.flatnonzero(chances)) <= {other, label}, "a label that is not allowed has a chance"
-        assert abs(chances.sum() - 1.0) < 1e-12
+        propensities = player.probabilities(x, among=[other, label])
+        assert set(np.flatnonzero(propensities)) <= {other, label}, "a label that is not allowed has a chance"
+        assert abs(propensities.sum() - 1.0) < 1e-12
         assert player.probabilities(x, among=[other]).tolist() == np.eye(problem.n_classes)[other].tolist()
         assert snapshot(player) == known, "looking changed the learner"
         guess = player.guess(x, among=[other, label])
         assert guess.label in (other, label)
-        assert guess.propensity == chances[guess.index], "the ticket's propensity is not the label's"
+        assert guess.propensity == propensities[guess.index], "the ticket's propensity is not the label's"
         tell(player, guess, label)
     many = player.guess_many(problem.X[:3], among=(label for label in (0, 1)))
     assert {guess.label for guess in many} <= {0, 1}, "labels that can be read only once are allowed in one round only"

@@ -51,10 +51,10 @@ class Decider:
 
     def __init__(self, log: EventLog, trusted: Any, clock: Callable[[], float]) -> None:
         about = log.about()
-        self._log, self._began, self._trusted = log, about["began"], trusted
+        self._log, self._began = log, about["began"]
         self._settings = Settings.of(about, trusted)
         self._lock, self._pid, self._is_closed = threading.RLock(), os.getpid(), False
-        self._recorder = Recorder(log, partial(replay.replay, log, self._settings, trusted), clock)
+        self._recorder = Recorder(log, partial(replay.replay, log, self._settings), clock)
 
     @classmethod
     def open(
@@ -141,7 +141,7 @@ class Decider:
         try:
             decider = cls(log, trusted, clock)
             given, state = options | {"classes": classes, "learner": learner}, decider._state
-            state.settings.check_same(log.path, given, state.classes, trusted)
+            state.settings.check_same(log.path, given, state.classes)
             # Versions and platform may influence guesses.
             found = replay.surroundings() | ({} if log.lost is None else {"lost": log.lost})
             decider._write(decider._recorder.record, Kind.OPENED, None, found)
@@ -382,7 +382,7 @@ class Decider:
         """Return for each label how often it was guessed, right, and wrong."""
         return self._read(lambda state: dict(zip(state.classes, map(tuple, state.counts), strict=True)))
 
-    def course(self) -> list[Moment]:
+    def learning_curve(self) -> list[Moment]:
         """Return the learning curve: up to 512 points, evenly spaced by feedback, and the current one."""
         return self._read(lambda state: [*state.curve, state.moment(self._log.last_time)])
 
@@ -428,7 +428,7 @@ class Decider:
         A new learner with the same settings plays two rounds, with dense and sparse rows before the first record.
         """
         for row in self._state.encoder.example_rows():
-            twin = self._settings.new_learner(self._trusted)
+            twin = self._settings.new_learner()
             for correct in (False, True):
                 twin.tell(twin.guess(row), correct)  # type: ignore[arg-type]
 
@@ -491,7 +491,7 @@ class Decider:
 
         Raises LogError if any part of the file is damaged.
         """
-        return self._read(lambda state: replay.verify(self._log, self._settings, self._trusted, state))
+        return self._read(lambda state: replay.verify(self._log, self._settings, state))
 
 
 def _id_of(ticket: str | Ticket) -> str:

@@ -20,17 +20,8 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 import numpy as np
 
-from onebit.decider.tickets import (
-    Event,
-    Feedback,
-    Kind,
-    LogError,
-    LogWriteError,
-    OwnedError,
-    TicketConflictError,
-    UnknownTicketError,
-    UnreachableError,
-)
+from onebit.decider import tickets
+from onebit.decider.tickets import Event, Feedback, Kind, LogError, LogWriteError
 from onebit.inputs import Rows, SparseRows
 from onebit.typed_json import parse, write
 
@@ -270,8 +261,8 @@ class EventLog(ABC):
             return given[-1]["correct"], given[-1].get("label")
         if events and events[-1].kind == Kind.CLOSED:
             closed = datetime.fromtimestamp(events[-1].time, UTC)
-            raise TicketConflictError(f"ticket {ticket!r} was closed without an answer at {closed}: too late")
-        raise UnknownTicketError(f"ticket {ticket!r:.80} is none of this decider's, or was compacted away")
+            raise tickets.TicketConflictError(f"ticket {ticket!r} was closed without an answer at {closed}: too late")
+        raise tickets.UnknownTicketError(f"ticket {ticket!r:.80} is none of this decider's, or was compacted away")
 
     def _unpacked(self, line: tuple[Any, ...]) -> Event:
         """Rebuild an event from a row of the table."""
@@ -432,7 +423,7 @@ class EventLog(ABC):
                         "content, checksum", "snapshots", "seq = ? AND part = ?", seq, part
                     )
                     parts += [piece] if _checksum((seq, part, n_parts), piece) == check else []
-            except (UnreachableError, OwnedError):
+            except (tickets.UnreachableError, tickets.OwnedError):
                 raise
             except (ValueError, TypeError):  # damaged
                 continue

@@ -31,9 +31,7 @@ from onebit.machine_memory import MemoryBudgetError
 from onebit.typed_json import write
 
 
-def replay(
-    log: EventLog, settings: Settings, trusted: Any = (), kept: Snapshot | None = None, *, from_snapshot: bool = True
-) -> State:
+def replay(log: EventLog, settings: Settings, kept: Snapshot | None = None, *, from_snapshot: bool = True) -> State:
     """Return the state of a decider after all events of its log, from the latest valid snapshot or the beginning.
 
     Corrected feedback is applied at its original position: the learner's state is the one it would have without the
@@ -47,7 +45,7 @@ def replay(
     for snapshot in chain([kept] if kept else [], log.snapshots()) if from_snapshot else ():
         if all(event.body["corrects"] > snapshot.seq for event in corrections if event.seq > snapshot.seq):
             try:
-                state = State.of_bytes(settings, snapshot.content, trusted)
+                state = State.of_bytes(settings, snapshot.content)
                 break
             except MemoryBudgetError:
                 raise
@@ -56,7 +54,7 @@ def replay(
     if state is None and log.compacted:
         lost = f"events up to {log.compacted} were compacted into a snapshot, which cannot be used"
         raise LogError(f"{lost}; put a backup in its place")
-    state = state or State(settings, trusted)
+    state = state or State(settings)
     try:
         for event in log.events(state.seq):
             if event.kind == Kind.CORRECTED and event.seq not in noted:
@@ -72,12 +70,12 @@ def replay(
     return state
 
 
-def verify(log: EventLog, settings: Settings, trusted: Any, state: State) -> bool:
+def verify(log: EventLog, settings: Settings, state: State) -> bool:
     """Return whether a replay of the whole log gives the state to the last bit; raises LogError for a damaged file."""
     if log.compacted:
         raise ValueError(f"events up to {log.compacted} were compacted: the log has no beginning any more")
     log.check()
-    return same_state(replay(log, settings, trusted, from_snapshot=False), state)
+    return same_state(replay(log, settings, from_snapshot=False), state)
 
 
 def same_state(one: State, other: State) -> bool:

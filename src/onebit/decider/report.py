@@ -180,12 +180,7 @@ def recent_events(decider: Any, recent: "deque[_Seen] | None" = None) -> "deque[
 
 
 def share_of(count: int, of: int) -> Share:
-    """Return a share with its confidence interval.
-
-    >>> share = share_of(1, 10)
-    >>> share.share, round(share.low, 4), round(share.high, 4)
-    (0.1, 0.0179, 0.4042)
-    """
+    """Return a share with its confidence interval."""
     if not of:
         return Share(0, 0, None, 0.0, 1.0)
     squared = _DEVIATIONS**2

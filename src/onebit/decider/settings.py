@@ -49,6 +49,7 @@ class Settings(NamedTuple):
     max_open: int
     wrong_at_most: float | None
     ask_at_most: float | None
+    trusted: Any = ()  # not stored
 
     @classmethod
     def new(cls, classes: Any, learner: Learner, **options: Any) -> "Settings":
@@ -73,15 +74,16 @@ class Settings(NamedTuple):
     @classmethod
     def of(cls, described: dict[str, Any], trusted: Any = ()) -> "Settings":
         """Return the settings stored in a log; raises ValueError for invalid ones."""
-        if missing := [name for name in cls._fields if name not in described]:
+        stored, allowed = ("classes", "learner", *_OPTIONS), Trusted(trusted)
+        if missing := [name for name in stored if name not in described]:
             raise LogError(f"the log does not say its decider's {', '.join(missing)}; put a backup in its place")
-        allowed = Trusted(trusted)
-        found = {name: restore(described[name], allowed) for name in cls._fields}
-        return cls.new(found.pop("classes"), from_bytes(found.pop("learner"), "its learner", trusted), **found)
+        found = {name: restore(described[name], allowed) for name in stored}
+        found["learner"] = from_bytes(found["learner"], "its learner", trusted)
+        return cls.new(**found)._replace(trusted=trusted)
 
     def described(self) -> dict[str, Any]:
         """Return the settings as they are stored in the log."""
-        return {name: describe(value) for name, value in self._asdict().items()}
+        return {name: describe(value) for name, value in self._asdict().items() if name != "trusted"}
 
     def changed(self, changes: dict[str, Any]) -> "Settings":
         """Return the settings with some changed; raises ValueError for invalid ones."""
@@ -104,11 +106,11 @@ class Settings(NamedTuple):
             return None
         return Asking(wrong_at_most=self.wrong_at_most, ask_at_most=self.ask_at_most)
 
-    def new_learner(self, trusted: Any = ()) -> Learner:
+    def new_learner(self) -> Learner:
         """Return a copy of the initial learner."""
-        return from_bytes(self.learner, "the decider's learner", trusted)
+        return from_bytes(self.learner, "the decider's learner", self.trusted)
 
-    def check_same(self, path: Any, given: dict[str, Any], classes: list[Any], trusted: Any = ()) -> None:
+    def check_same(self, path: Any, given: dict[str, Any], classes: list[Any]) -> None:
         """Raise LogError if settings given on reopening differ from these; defaults always match.
 
         `classes` are the current ones, which are accepted as well as the initial ones.
@@ -123,7 +125,7 @@ class Settings(NamedTuple):
             elif name == "learner":
                 old, new = (
                     type(each)(**each.get_params(deep=False) | {"classes": None})
-                    for each in (self.new_learner(trusted), value)
+                    for each in (self.new_learner(), value)
                 )
             if repr(old) != repr(new):
                 was, remedy = "was begun with", "begin another decider"
@@ -134,13 +136,7 @@ class Settings(NamedTuple):
 
 
 def check_time(seconds: Any) -> float:
-    """Return the time of a clock, or raise ValueError unless it can be in seconds since 1970.
-
-    >>> check_time(1e16)
-    Traceback (most recent call last):
-    ...
-    ValueError: clock must return seconds since 1970, before the year 3000; got 1e+16. Are they milliseconds?
-    """
+    """Return the time of a clock, or raise ValueError unless it can be in seconds since 1970."""
     try:
         found = float(seconds)
     except (TypeError, ValueError, OverflowError):
@@ -160,11 +156,7 @@ def is_database(path: Any) -> bool:
 
 
 def has_password(url: str) -> bool:
-    """Return whether the URL of a database contains a password, in any form that libpq accepts.
-
-    >>> has_password("postgresql://app@db.example:5432/decisions"), has_password("postgresql://app:se#cret@db/decisions")
-    (False, True)
-    """
+    """Return whether the URL of a database contains a password, in any form that libpq accepts."""
     user, at, _ = url.partition("//")[2].partition("/")[0].partition("@")
     return bool(at and ":" in user) or any(name.endswith("password") for name in parse_qs(url.partition("?")[2]))
 

@@ -57,10 +57,9 @@ class _Open(NamedTuple):
 class State:
     """Encoder, learner, open tickets and counts of a decider. It changes only by events, identically in a replay."""
 
-    def __init__(self, settings: Settings, trusted: Any = ()) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings  # those in force
-        self._trusted = trusted
-        self.learner = settings.new_learner(trusted)
+        self.learner = settings.new_learner()
         self.learner.max_open_tickets = settings.max_open + 1
         # Learners with a `scale` parameter scale columns themselves.
         self.encoder = Encoder(settings.kinds, scale="scale" not in self.learner.get_params(deep=False))
@@ -219,7 +218,7 @@ class State:
         return Moment(time, self.n_guesses, self.n_answered, self.n_wrong, self.n_asked)
 
     def _add_class(self, described: Any) -> None:
-        label = restore(described, Trusted(self._trusted))
+        label = restore(described, Trusted(self.settings.trusted))
         self.indices[label] = len(self.classes)
         self.classes.append(label)
         self.counts.append([0, 0, 0])
@@ -258,16 +257,16 @@ class State:
         return b"".join((len(text).to_bytes(_HEAD, "little"), text, to_bytes(self.learner)))
 
     @classmethod
-    def of_bytes(cls, settings: Settings, content: bytes, trusted: Any = ()) -> "State":
+    def of_bytes(cls, settings: Settings, content: bytes) -> "State":
         """Rebuild a state from the result of `to_bytes`; raises ValueError for other bytes."""
         end = _HEAD + int.from_bytes(content[:_HEAD], "little")
-        state, header = cls(settings, trusted), parse(content[_HEAD:end])
+        state, header = cls(settings), parse(content[_HEAD:end])
         try:
             vars(state).update({name: header[name] for name in _PLAIN})
             state.settings = settings.changed(header["settings"])
-            state.learner = from_bytes(content[end:], "the snapshot's learner", trusted)
+            state.learner = from_bytes(content[end:], "the snapshot's learner", settings.trusted)
             state.encoder = Encoder.from_state(header["encoder"])
-            state.classes = restore(header["classes"], Trusted(trusted))
+            state.classes = restore(header["classes"], Trusted(settings.trusted))
             state.indices = {label: i for i, label in enumerate(state.classes)}
             state.asking = None if header["asking"] is None else Asking.from_state(header["asking"])
             for ticket, hexed, *values in header["open"]:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebit.encoding.fields import NUMBERS, Text, guess_kind, read_fields
-from onebit.encoding.state import DATE_SLOTS, NUMBER, WIDEST, ColumnInfo, EncoderState, RowWriter, dense_row
+from onebit.encoding.fields import NUMBERS, Text, date_numbers, guess_kind, read_fields
+from onebit.encoding.state import NUMBER, WIDEST, ColumnInfo, EncoderState, RowWriter, dense_row, standardize
 from onebit.engine.jit import jit_no_refcount
 from onebit.engine.scaling import MOST
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_choice, check_integer, check_switch
@@ -201,7 +201,7 @@ class Encoder:
             elif read is None or read != read:
                 needed += _UNKNOWN
             else:
-                needed += DATE_SLOTS if isinstance(read, date) else 1
+                needed += len(date_numbers(read)) if isinstance(read, date) else 1
         to_share = self._sizes["text_width"] if has_text else _TO_SHARE
         if width is not None:
             to_share = max(1, min(to_share, width // (2 if has_text else 4)))
@@ -214,7 +214,7 @@ class Encoder:
         numbers = row[slots]
         if self._scale:
             additions["numbers"] = numbers.tolist()
-            state.standardize(slots, row)
+            standardize(state.statistics, slots, row)
         encoded = Encoded(row if len(row) <= _WIDEST_DENSE else _as_sparse(row), additions)
         self._pending = encoded, state, numbers
         return encoded

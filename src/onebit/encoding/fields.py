@@ -169,8 +169,6 @@ def _items(values: Any, name: str) -> list[Any]:
 
 def _are_numbers(items: list[Any]) -> bool:
     """Return whether items are numbers, some of which may be missing."""
-    if items and isinstance(items[0], str):
-        return False
     is_number = [isinstance(item, numbers.Real | Decimal | np.bool_) for item in items]
     return any(is_number) and all(known or is_missing(item) for known, item in zip(is_number, items, strict=True))
 
@@ -236,8 +234,10 @@ def _as_kind(kind: str, name: str, value: Any) -> Any:
 def _word(name: str, value: Any) -> str:
     """Return a value as a category: integral floats and integers give the same string."""
     if type(value) is str:
-        _check_length(name, value)
-        return value
+        if len(value) <= MOST_LETTERS:
+            return value
+        most = f"{MOST_LETTERS} are the most; give the first of them"
+        raise ValueError(f"column {shown(name)} holds {len(value)} letters, and {most}")
     if isinstance(value, date):
         return value.isoformat()
     if type(value) is not bool and not -MOST <= value <= MOST:
@@ -252,14 +252,8 @@ def guess_kind(name: str, text: str, is_text: bool) -> Any:
     moment = moment_of(text)
     if moment is not None:
         return moment
-    _check_length(name, text)
-    return Text(text) if is_text or len(text) > _LONG_WORD or text.count(" ") >= _SENTENCE else (text,)
-
-
-def _check_length(name: str, text: str) -> None:
-    if len(text) > MOST_LETTERS:
-        most = f"{MOST_LETTERS} are the most; give the first of them"
-        raise ValueError(f"column {shown(name)} holds {len(text)} letters, and {most}")
+    word = _word(name, text)
+    return Text(word) if is_text or len(word) > _LONG_WORD or word.count(" ") >= _SENTENCE else (word,)
 
 
 def moment_of(text: str) -> date | None:
@@ -278,15 +272,15 @@ def date_numbers(moment: date) -> tuple[float, ...]:
     With a time zone, days are in UTC and the other numbers in local time. Without a time, those of the time of day
     are 0.
     """
+    days, time, of_day = float(moment.toordinal() - _EPOCH.toordinal()), 0.0, (0.0, 0.0)
+    if isinstance(moment, datetime):
+        since = moment.replace(tzinfo=None) - _EPOCH - (moment.utcoffset() or timedelta())
+        days = since.days + (since.seconds + since.microseconds * 1e-6) / _SECONDS_IN_A_DAY
+        time = (moment.hour * 3600 + moment.minute * 60 + moment.second) / _SECONDS_IN_A_DAY
+        of_day = _circle(time)
     day_of_year = moment.toordinal() - date(moment.year, 1, 1).toordinal()
-    weekday = moment.weekday()
-    if not isinstance(moment, datetime):
-        days = float(moment.toordinal() - _EPOCH.toordinal())
-        return (days, 0.0, 0.0, *_circle(weekday / 7), *_circle(day_of_year / _DAYS_IN_A_YEAR))
-    since = moment.replace(tzinfo=None) - _EPOCH - (moment.utcoffset() or timedelta())
-    days = since.days + (since.seconds + since.microseconds * 1e-6) / _SECONDS_IN_A_DAY
-    time = (moment.hour * 3600 + moment.minute * 60 + moment.second) / _SECONDS_IN_A_DAY
-    return (days, *_circle(time), *_circle((weekday + time) / 7), *_circle((day_of_year + time) / _DAYS_IN_A_YEAR))
+    of_week, of_year = _circle((moment.weekday() + time) / 7), _circle((day_of_year + time) / _DAYS_IN_A_YEAR)
+    return (days, *of_day, *of_week, *of_year)
 
 
 def _circle(turns: float) -> tuple[float, float]:
@@ -368,15 +362,10 @@ def _only_numbers(record: Any) -> Any:
     if (kind is not list and kind is not dict) or len(record) > MOST_VALUES:
         return None
     values = record.values() if kind is dict else record
-    try:
-        if (
-            NUMBERS.issuperset(map(type, values))
-            and math.isfinite(sum(values))
-            and (kind is list or "$" not in "".join(record))
-        ):
+    with suppress(TypeError, OverflowError):  # a key that is not a string, an integer too large for float
+        is_plain = NUMBERS.issuperset(map(type, values)) and math.isfinite(sum(values))
+        if is_plain and (kind is list or "$" not in "".join(record)):
             return record.copy()
-    except (TypeError, OverflowError):  # a key that is not a string, an integer too large for float
-        pass
     return None
 
 
@@ -401,17 +390,19 @@ class _Writer:
 
     def _write_other(self, value: Any, depth: int) -> Any:
         """Write a value that is not plain, or raise a ValueError."""
+        is_list = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1)
+        if is_list or isinstance(value, Mapping | set | frozenset):
+            self._left -= 1 + len(value)
+            if self._left < 0:
+                raise ValueError("too many values")
         if isinstance(value, Mapping):
-            self._check_room(len(value))
             pairs = [(_name_of(key), self.write(held, depth + 1)) for key, held in value.items()]
             if any(name.startswith("$") for name, _ in pairs) or len({name for name, _ in pairs}) < len(pairs):
                 return {"$mapping": [list(pair) for pair in pairs]}
             return dict(pairs)
         if isinstance(value, set | frozenset):
-            self._check_room(len(value))
             return {"$set": [self.write(item, depth + 1) for item in _items(value, "the set")]}
-        if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
-            self._check_room(len(value))
+        if is_list:
             return [self.write(item, depth + 1) for item in _items(value, "the list")]
         found = _plain("", value)
         if isinstance(found, date):
@@ -419,11 +410,6 @@ class _Writer:
         if type(found) is type(value):
             raise ValueError("a string or an integer that is too long")
         return self.write(found, depth + 1)
-
-    def _check_room(self, n_values: int) -> None:
-        self._left -= 1 + n_values
-        if self._left < 0:
-            raise ValueError("too many values")
 
 
 def record_from_json(described: Any) -> Any:

@@ -33,7 +33,6 @@ _ENDINGS: dict[str, tuple[str, ...]] = {
     "tags": (),
 }
 """The slots that each kind of value has in a column: what their names have after the column's."""
-DATE_SLOTS = len(_ENDINGS["date"])
 _NONE = range(0)  # stands for the slots of a kind of value that has none of its own
 _MOST_PATTERNS = 100  # maximum number of distinct patterns of what columns held that are remembered
 _LONGEST_NAME = 200  # maximum characters of a column's name in a record, and of a category with its own slot
@@ -216,13 +215,6 @@ class EncoderState:
         off = numbers - mean
         squares = min(float(off @ off), len(numbers) * _MOST_SQUARE)
         self.statistics[:, self.n_assigned - 1] = len(numbers), min(max(mean, -MOST), MOST), squares
-
-    def standardize(self, slots: Integers, row: Floats) -> None:
-        """Standardise the numbers in some slots of a row by mean and variance so far; constant slots become 0.
-
-        Clipped to ±√n, the maximum for any of the n numbers so far, so that outliers do not dominate.
-        """
-        _standardize(self.statistics, slots, row)
 
     def names(self) -> list[str]:
         """Return a unique name for each slot."""
@@ -443,7 +435,11 @@ def _count_numbers(statistics: Floats, slots: Integers, numbers: Floats) -> None
 
 
 @jit_no_refcount
-def _standardize(statistics: Floats, slots: Integers, row: Floats) -> None:
+def standardize(statistics: Floats, slots: Integers, row: Floats) -> None:
+    """Standardise the numbers in some slots of a row by mean and variance so far; constant slots become 0.
+
+    Clipped to ±√n, the maximum for any of the n numbers so far, so that outliers do not dominate.
+    """
     for i in range(slots.shape[0]):
         slot = slots[i]
         n, mean, scaled = statistics[_COUNT, slot], statistics[_MEAN, slot], 0.0

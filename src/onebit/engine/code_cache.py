@@ -2,7 +2,7 @@
 
 Numba's own cache knows a function by its file and line. It cannot tell apart the loops that one factory makes for many
 games, and does not notice a change in another file that was inlined. Here a function is known by everything it is made
-of (`made_of`), the types it is called with, the machine, and the versions of Python, NumPy and Numba. A change
+of (`_made_of`), the types it is called with, the machine, and the versions of Python, NumPy and Numba. A change
 elsewhere in onebit leaves it valid. A function that has anything of another package in it is not kept: those sources
 are not ours to watch.
 
@@ -80,7 +80,7 @@ class CodeCache(caching.NullCache):
             if self._numba.check_cachable(data):
                 folder = Path(self._numba.locator.get_cache_path()) / _FOLDER
                 _keep(folder, self._key(sig, data.codegen), pickle.dumps(self._numba.reduce(data)))
-        except (OSError, RuntimeError, ForeignCodeError) as error:  # a full disk, say, or code of another package in it
+        except (OSError, RuntimeError) as error:  # a full disk, say, or code of another package in it
             NOT_KEPT[self._dispatcher.py_func.__qualname__] = str(error)
 
     @property
@@ -95,7 +95,7 @@ class CodeCache(caching.NullCache):
         passes = getattr(self._dispatcher._compiler.pipeline_class, "left_out", ())
         flags = config.BOUNDSCHECK, config.OPT, config.DEBUGINFO_DEFAULT, passes
         versions = sys.version, numba.__version__, llvmlite.__version__, np.__version__, flags
-        return repr((made_of(self._dispatcher), called_with, codegen.magic_tuple(), versions))
+        return repr((_made_of(self._dispatcher), called_with, codegen.magic_tuple(), versions))
 
 
 def _numba_cache(function: Any) -> Any:
@@ -189,20 +189,20 @@ def _remove_unused(folder: Path) -> None:
 # What a function is made of: its code as loaded, what it closes over or finds in its module, and all of theirs.
 
 
-class ForeignCodeError(Exception):
+class _ForeignCodeError(RuntimeError):
     """Something in a function is not onebit's, or cannot be named."""
 
 
 def is_ours(function: Any) -> bool:
     """Return whether a function, and all that it closes over or calls, is onebit's own."""
     try:
-        return bool(made_of(function))
-    except ForeignCodeError:
+        return bool(_made_of(function))
+    except _ForeignCodeError:
         return False
 
 
-def made_of(function: Any) -> str:
-    """Return a text of all that a function is made of; raise ForeignCodeError if not all of it is onebit's."""
+def _made_of(function: Any) -> str:
+    """Return a text of all that a function is made of; raise _ForeignCodeError if not all of it is onebit's."""
     return "\n".join(_parts(function, {}))
 
 
@@ -226,7 +226,7 @@ def _parts(thing: Any, seen: dict[int, int]) -> Iterator[str]:
         yield f"{_name_of(thing)}{getattr(thing, '_fields', '')}"
         # Of a named tuple compiled code sees the fields. What it sees of another class of ours is not known.
         if not hasattr(thing, "_fields") and thing.__module__ not in _BUILT_IN:
-            raise ForeignCodeError
+            raise _ForeignCodeError
     elif isinstance(thing, tuple):
         yield f"{len(thing)} items"
         for part in (type(thing), *thing) if hasattr(thing, "_fields") else thing:
@@ -238,7 +238,7 @@ def _parts(thing: Any, seen: dict[int, int]) -> Iterator[str]:
     elif thing is None or isinstance(thing, (bool, int, float, str)):
         yield repr(thing)
     else:
-        raise ForeignCodeError
+        raise _ForeignCodeError
 
 
 def _parts_of_code(code: types.CodeType) -> Iterator[str]:
@@ -283,8 +283,8 @@ def _names_in(code: types.CodeType) -> set[str]:
 
 
 def _name_of(thing: Any) -> str:
-    """Return where a function or class is defined; raise ForeignCodeError if it is not onebit's or Python's."""
+    """Return where a function or class is defined; raise _ForeignCodeError if it is not onebit's or Python's."""
     module = getattr(thing, "__module__", None) or ""
     if module.partition(".")[0] != "onebit" and module not in _BUILT_IN:
-        raise ForeignCodeError
+        raise _ForeignCodeError
     return f"{module}.{thing.__qualname__}"

@@ -35,8 +35,7 @@ class CompileNotice(event.Listener):
         """Functions that are being compiled now, each for the one before; only the thread with Numba's lock counts."""
         self._began = 0.0
         self._timer: threading.Timer | None = None
-        self._showing = threading.Lock()
-        self._is_shown = False
+        self._shown = threading.Lock()  # held for good once it is reported
 
     def on_start(self, event: Any) -> None:
         """Note that a function is being compiled; a timer goes off if it takes too long."""
@@ -45,7 +44,7 @@ class CompileNotice(event.Listener):
             return
         self.n_compiled += 1
         self._n_begun += 1
-        if self._n_begun == 1 and not self._is_shown:
+        if self._n_begun == 1 and not self._shown.locked():
             self._began = time.monotonic()
             self._timer = threading.Timer(self._left, lambda: self.print_once(_KEPT if cache.is_kept else _NOT_KEPT))
             self._timer.daemon = True
@@ -63,15 +62,13 @@ class CompileNotice(event.Listener):
 
     def print_once(self, text: str) -> None:
         """Report it, unless it was reported before."""
-        with self._showing:
-            is_first, self._is_shown = not self._is_shown, True
-        if is_first:
+        if self._shown.acquire(blocking=False):
             with suppress(OSError, ValueError):  # standard error may be closed, a pipe broken
                 self.show(text)
 
     def keep_quiet(self) -> None:
         """Report nothing from now on: the command has its own message."""
-        self._is_shown = True
+        self._shown.acquire(blocking=False)
 
     def _show(self, text: str) -> None:
         # While a progress bar is shown, sys.stderr is rich's, which prints above it.

@@ -100,25 +100,18 @@ def _are_safe(lengths: Floats) -> bool:
     return bool(lengths.min(initial=1.0) > LEAST and lengths.max(initial=1.0) < MOST)
 
 
-def columns_to_unit(X: Any) -> Any:
-    """Return rows, dense or sparse, with every column divided by its unit; the same rows if all units are 1."""
-    if scipy.sparse.issparse(X):
-        units = _units_of(abs(X).max(axis=0).toarray().ravel())
-        return X if np.all(units == 1.0) else _entries_divided(X, units, axis=1)
-    units = _units_of(np.maximum(X.max(axis=0), -X.min(axis=0)))
-    return X if np.all(units == 1.0) else X / units
+def divided_by_units(X: Any, axis: int) -> Any:
+    """Return rows with every column (axis 0), or every one of sparse rows (axis 1), divided by its unit.
 
-
-def sparse_rows_to_unit(X: Any) -> Any:
-    """Return sparse rows, each divided by its unit; the same rows if all units are 1."""
-    units = _units_of(abs(X).max(axis=1).toarray().ravel())
-    return X if np.all(units == 1.0) else _entries_divided(X, units, axis=0)
-
-
-def _entries_divided(X: Any, units: Floats, axis: int) -> Any:
-    # Entry by entry: one over the smallest unit is no float.
+    If all units are 1 they are the same rows.
+    """
+    is_sparse = scipy.sparse.issparse(X)
+    sizes = abs(X).max(axis=axis).toarray().ravel() if is_sparse else np.maximum(X.max(axis=0), -X.min(axis=0))
+    units = _units_of(sizes)
+    if np.all(units == 1.0) or not is_sparse:
+        return X if np.all(units == 1.0) else X / units
     entries = X.tocoo(copy=True)
-    entries.data = entries.data / units[entries.coords[axis]]
+    entries.data = entries.data / units[entries.coords[1 - axis]]  # one by one: 1 over the smallest unit is no float
     return entries.tocsr()
 
 

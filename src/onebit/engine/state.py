@@ -4,6 +4,7 @@ A subclass of `State` gives the functions of its `Algorithm`. Everything else is
 only some labels are allowed, late answers, new classes, bookmarks and whole streams.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -136,7 +137,10 @@ class State(ABC):
         """Write to `scratch` what only Python can compute: the values of a user's own kernel."""
 
     def make_room(self, rows: Rows, t: int) -> None:
-        """Grow, so that row t can be scored and learned from."""
+        """Grow, so that row t can be scored and learned from: by default every axis of `filled` to twice its length."""
+        shapes = ((axes, getattr(self.arrays, name).shape) for name, axes in self.axes.items())
+        lengths = {axis: n for axes, shape in shapes for axis, n in zip(axes, shape, strict=True)}
+        self.arrays = self.enlarged({axis: 2 * lengths[axis] for axis in self.filled()})
 
     def new_scratch(self) -> Any:
         """Return scratch arrays that fit the arrays: by default a rule's."""
@@ -197,10 +201,7 @@ class State(ABC):
         prepared = self.prepare(row)
         if self.scores_in_python:
             self.fill(prepared)
-        try:
-            compiled, state, scratch, settings = self._ready[type(prepared)]
-        except KeyError:
-            compiled, state, scratch, settings = self._make_ready(prepared)
+        compiled, state, scratch, settings = self._ready.get(type(prepared)) or self._make_ready(prepared)
         why, label, explored, propensity = compiled.guess(state, prepared, scratch, seed, round, settings)
         if why != READY:
             self._settle(why, prepared, 0, row)
@@ -211,13 +212,12 @@ class State(ABC):
     def update(self, guess: Guess, correct: bool, truth: int) -> bool:
         """Learn from the answer to one guess and return whether anything changed; `truth` as in `Answer`."""
         round, _, propensity, explored, label, row, scores, *_ = guess
-        if self._scored_round != round:
-            # The answer is late: other rounds were played since the guess.
+        is_late = self._scored_round != round  # other rounds were played since the guess
+        if is_late:
             self.score(row, row)
-            compiled, state, _, settings = self._ready[type(row)]
+        compiled, state, scratch, settings = self._ready[type(row)]
+        if is_late:
             scratch = tuple(self.late_scratch(scores))
-        else:
-            compiled, state, scratch, settings = self._ready[type(row)]
         self._scored_round = -1
         return compiled.update(state, row, scratch, (label, explored, correct, truth, propensity), settings)
 
@@ -240,13 +240,15 @@ class State(ABC):
         return propensities
 
     def learn_as_played(
-        self, row: Rows, label: int, explored: bool, correct: bool, truth: int, propensity: float = 1.0
+        self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None, explored: bool = False
     ) -> bool:
-        """Learn from a round that another system played as if it were one of its own."""
+        """Learn from a round of another system as from its own; the `learn_from_log` of states that this suits."""
         prepared = self.prepare(row)
+        if truth < 0 and self.algorithm(isinstance(prepared, SparseRows)).full_information:
+            return False  # it learns from labels, and this one is unknown
         self.score(prepared, row)
         compiled, arrays, scratch, settings = self._ready[type(prepared)]
-        answer = label, explored, correct, truth, propensity
+        answer = label, explored, correct, truth, math.nan if propensity is None else propensity
         return compiled.update(arrays, unlocked(prepared), scratch, answer, settings)
 
     # Some of the labels only.

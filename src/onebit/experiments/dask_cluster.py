@@ -326,11 +326,8 @@ class _Run:
 
     def _end_with_lease(self) -> None:
         """Wait until the run is released, then end its processes and remove its folder."""
-        while str(self._folder) in self._worker.data and self._worker.status.name not in (
-            "closing",
-            "closed",
-            "failed",
-        ):
+        over = "closing", "closed", "failed"
+        while str(self._folder) in self._worker.data and self._worker.status.name not in over:
             time.sleep(_IS_WANTED)
         with _LOCK:
             del _RUNS[self._folder]

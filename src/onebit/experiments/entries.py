@@ -147,7 +147,7 @@ def parse_player(text: str) -> Player:
     known = [name for name in inspect.signature(cls).parameters if name not in NOT_SETTINGS]
     # None and "auto" are values of the learner, which raises if it does not know them.
     if given.get("kernel") not in (None, "auto"):
-        given["kernel"] = _kernel_of(cls.__name__, known, given)
+        given["kernel"] = _read_kernel(str(given["kernel"]), given, known, cls.__name__)
     for setting in given:
         if setting not in known:
             near = did_you_mean(setting, known)
@@ -161,8 +161,7 @@ def parse_player(text: str) -> Player:
 
 def parse_kernel(text: str) -> Any:
     """Read a kernel with its settings, whose name may be an import path."""
-    kind, tail = _split_kernel(text.strip())
-    return _made(kind, once(_kernel_setting(kind, part) for part in tail.split(",") if part), text)
+    return _read_kernel(text.strip(), {})
 
 
 def kernel_names() -> list[str]:
@@ -211,20 +210,19 @@ def _kernels() -> dict[str, Any]:
     return {cls.__name__.lower(): cls for cls in named}
 
 
-def _kernel_of(player: str, own: list[str], given: dict[str, Any]) -> Any:
-    """Return a player's kernel, and take its settings out of those given."""
-    chosen = given["kernel"]
-    kind, tail = _split_kernel(str(chosen))
+def _read_kernel(text: str, given: dict[str, Any], own: Sequence[str] = (), player: str = "") -> Any:
+    """Read a kernel; that of a player takes its settings out of those given, except the player's own."""
+    kind, tail = _split_kernel(text)
     known = _kernel_settings(kind)
-    mine = dict([_kernel_setting(kind, tail)] if tail else [])
+    mine = [_kernel_setting(kind, part) for part in tail.split(",") if part]
     for setting in list(given):
         short = setting.removeprefix("kernel.")
         if short != setting or (setting in known and setting not in own):
             if short not in known:
                 has = ", ".join(known) or "none"
-                raise ValueError(f"the kernel {chosen} of {player} has no setting {short!r}; it has {has}")
-            mine = once([*mine.items(), (short, given.pop(setting))])
-    return _made(kind, mine, f"{player}:kernel={chosen}")
+                raise ValueError(f"the kernel {text} of {player} has no setting {short!r}; it has {has}")
+            mine.append((short, given.pop(setting)))
+    return _made(kind, once(mine), f"{player}:kernel={text}" if player else text)
 
 
 def _kernel_settings(kind: Any) -> list[str]:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from onebit.experiments.comparison import Outcome, by_dataset
 from onebit.experiments.duels import DuelRow
@@ -82,8 +82,7 @@ def _draw_curves(of_set: Mapping[str, Sequence[Outcome]]) -> Figure:
             style.draw_mean(axes, rounds, mean, error, look.color, look.dashes)
         top = max(np.nansum([outcome.mean, outcome.standard_error]) for outcome in mine)
         axes.set_title(in_figure(dataset, most=_DATASET), loc="left", fontweight="bold")
-        axes.set_xlim(0, int(mine[0].rounds[-1]))
-        axes.set_ylim(0, max(1.0, 1.05 * top))
+        axes.set(xlim=(0, int(mine[0].rounds[-1])), ylim=(0, max(1.0, 1.05 * top)))
         style.count_axis(axes.xaxis, most_ticks=3)
         style.count_axis(axes.yaxis)
     # An odd number of data sets leaves a panel over.
@@ -198,8 +197,7 @@ def _draw_critical_difference(standings: Standings) -> Figure:
     axes.plot([1, 1 + width], [-1.0, -1.0], color=INK, linewidth=1.4, marker="|", markersize=9)
     axes.text(1, -1.3, f"critical difference {width:.2f}", ha="left", va="bottom", fontsize=11)
     style.name_rows(axes, [f"{in_figure(row.title, _NAME)}  {row.number!s:{_FIGURE_SPACE}>2}" for row in rows])
-    axes.set_ylim(n - 0.4, -1.9)
-    axes.set_xlim(1 - 0.02 * n, end + (max(columns, default=0) + 1.6) * step)
+    axes.set(ylim=(n - 0.4, -1.9), xlim=(1 - 0.02 * n, end + (max(columns, default=0) + 1.6) * step))
     # Beyond the last rank there are bars only.
     axes.spines["bottom"].set_bounds(1, n)
     ticks = MaxNLocator(7, integer=True, steps=[1, 2, 5, 10]).tick_values(1, n)
@@ -241,13 +239,12 @@ def _draw_time(standings: Standings) -> Figure:
     times = [row.microseconds for row in rows]
 
     def set_axis(axes: Axes) -> None:
-        axes.set_xscale("log")
-        axes.set_xlim(min(times) / 1.5, max(times) * 1.5)
+        axes.set(xscale="log", xlim=(min(times) / 1.5, max(times) * 1.5))
         style.log_count_axis(axes.xaxis)
         if max(times) < 100 * min(times):
             # Powers of ten would be one or two.
             axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=20))
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xlabel("microseconds per round")
         front = _pareto([(row.microseconds, row.relative) for row in rows if row.number is not None])
@@ -392,8 +389,7 @@ def draw_duel(rows: Sequence[DuelRow]) -> Figure:
     for axes, (title, mine) in zip(panels, games.items(), strict=True):
         _draw_game(axes, mine, heights)
         axes.set_title(title, fontsize=10)
-        axes.set_yticks(list(heights.values()), [])
-        axes.set_ylim(float(sizes.sum()), 0.0)
+        axes.set(yticks=list(heights.values()), yticklabels=[], ylim=(float(sizes.sum()), 0.0))
     panels[0].set_yticks(list(heights.values()), ["\n".join(lines) for lines in broken.values()], fontsize=10)
     handles = [
         Line2D([], [], color=INK, linewidth=1.6, label="lower bound as stated"),
@@ -421,14 +417,13 @@ def _draw_game(axes: Axes, rows: Sequence[DuelRow], heights: Mapping[str, float]
         axes.axvline(bound, color=INK, linewidth=1.5, linestyle=strokes, zorder=1)
     values = [row.mean for row in rows] + bounds
     if 0.0 < _WIDE * min(values) < max(values):
-        axes.set_xscale("log")
-        axes.set_xlim(min(values) / 1.6, max(values) * 1.6)
+        axes.set(xscale="log", xlim=(min(values) / 1.6, max(values) * 1.6))
         style.log_count_axis(axes.xaxis)
         axes.minorticks_off()
     else:
         axes.set_xlim(0.0, 1.15 * max(values))
         axes.xaxis.set_major_locator(MaxNLocator(2, steps=[1, 2, 2.5, 5, 10]))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value % 1 else grouped(value)))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}" if value % 1 else grouped(value))
     axes.set_xlabel("mistakes", fontsize=10)
     axes.tick_params(axis="x", labelsize=10)
     axes.tick_params(axis="y", length=0)
@@ -470,9 +465,7 @@ def draw_growth(rows: Sequence[DuelRow]) -> Figure:
     # The stated bound starts at 0.1, in two dimensions.
     axes.set_ylim(bottom=0.05)
     style.log_count_axis(axes.yaxis)
-    axes.set_xticks(sorted(dimensions))
-    axes.set_xlabel("features d")
-    axes.set_ylabel("mistakes")
-    axes.set_title(f"{challenge.name}: mistakes at a margin of {challenge.margin:g}")
+    title = f"{challenge.name}: mistakes at a margin of {challenge.margin:g}"
+    axes.set(xticks=sorted(dimensions), xlabel="features d", ylabel="mistakes", title=title)
     figure.legend(loc="outside lower left", ncols=1)
     return figure

@@ -111,8 +111,7 @@ def _draw_wedges() -> Figure:
     figure, (axes,) = style.new_figure(1, 1, 5.0)
     _as_plane(axes, 1.0)
     # Wider than high: the equations stand beside the disc.
-    axes.set_xlim(-1.15, 1.75)
-    axes.set_ylim(-1.08, 1.08)
+    axes.set(xlim=(-1.15, 1.75), ylim=(-1.08, 1.08))
     for label, (color, marker) in enumerate(zip(_CLASS_COLORS, "os^", strict=True)):
         x1, x2 = X[y == label].T
         axes.scatter(x1, x2, s=34, color=color, marker=marker, label=f"class {label + 1}", zorder=3)
@@ -146,10 +145,8 @@ def _as_plane(axes: Axes, radius: float) -> None:
     """Show a disc in the plane: equal scales, its circle, no frame."""
     # At the bottom of its box a square panel leaves room for its title.
     axes.set_aspect("equal", anchor="S")
-    axes.set_xlim(-1.06 * radius, 1.06 * radius)
-    axes.set_ylim(-1.06 * radius, 1.06 * radius)
-    axes.set_xticks([])
-    axes.set_yticks([])
+    ends = -1.06 * radius, 1.06 * radius
+    axes.set(xlim=ends, ylim=ends, xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
     axes.add_patch(Circle((0, 0), radius, fill=False, edgecolor="#777777", linewidth=0.9, zorder=5))
 
@@ -205,8 +202,8 @@ def _draw_curves(outcomes: list[Outcome], dataset: str, is_log: bool) -> Figure:
         titles = ("all learners", "the same, enlarged near zero")
         for axes, top, title in zip(panels, (_top(lines), _top(low)), titles, strict=True):
             _plot(axes, lines)
-            axes.set_xlim(0, max(line.rounds[-1] for line in lines if line.look is not None))
-            axes.set_ylim(0, top * 1.06)
+            last = max(line.rounds[-1] for line in lines if line.look is not None)
+            axes.set(xlim=(0, last), ylim=(0, top * 1.06))
             style.count_axis(axes.xaxis, most_ticks=3)
             style.count_axis(axes.yaxis)
             axes.set_title(title, loc="left")
@@ -278,8 +275,7 @@ def _plot(axes: Axes, lines: list[_Line]) -> None:
             axes.plot(line.rounds, line.mean, color=_PUBLISHED_COLOR, linewidth=3.2, zorder=2)
         else:
             style.draw_mean(axes, line.rounds, line.mean, line.error, line.look.color, line.look.dashes)
-    axes.set_xlabel("round")
-    axes.set_ylabel("mean cumulative mistakes")
+    axes.set(xlabel="round", ylabel="mean cumulative mistakes")
 
 
 def _top(lines: list[_Line]) -> float:
@@ -288,11 +284,9 @@ def _top(lines: list[_Line]) -> float:
 
 def _log_axes(axes: Axes, lines: list[_Line]) -> None:
     last = max(line.rounds[-1] for line in lines if line.look is not None)
-    axes.set_xscale("log")
     axes.set_yscale("log", nonpositive="clip")
-    axes.set_xlim(min(10.0, last / 10), last)
     # Below one mistake there is nothing to see.
-    axes.set_ylim(1, _top(lines) * 1.6)
+    axes.set(xscale="log", xlim=(min(10.0, last / 10), last), ylim=(1, _top(lines) * 1.6))
     style.log_count_axis(axes.xaxis, every=2)
     style.log_count_axis(axes.yaxis)
 
@@ -368,16 +362,9 @@ def _paint(axes: Axes, outcome: Outcome) -> None:
     disc = Circle((0, 0), _DISC, transform=axes.transData)
     # imshow counts from the outer edges of its cells, the grid from their centres.
     half = _DISC * (1 + 1 / (_GRID - 1))
-    image = axes.imshow(
-        guesses,
-        origin="lower",
-        extent=(-half, half, -half, half),
-        cmap=ListedColormap([*_CLASS_TINTS, "white"]),
-        vmin=0,
-        vmax=_UNCLAIMED,
-        interpolation="nearest",
-        zorder=1,
-    )
+    place: dict[str, Any] = {"origin": "lower", "extent": (-half, half, -half, half), "interpolation": "nearest"}
+    tints = ListedColormap([*_CLASS_TINTS, "white"])
+    image = axes.imshow(guesses, cmap=tints, vmin=0, vmax=_UNCLAIMED, zorder=1, **place)
     image.set_clip_path(disc)
     if (guesses == _UNCLAIMED).any():
         unclaimed = (guesses == _UNCLAIMED).astype(float)

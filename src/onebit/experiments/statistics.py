@@ -47,10 +47,10 @@ def _paired_ps(first: Integers, second: Integers) -> Floats:
     return ps
 
 
-def signs_to_decide(n_tests: int, level: float = LEVEL) -> int:
+def signs_to_decide(n_tests: int) -> int:
     """Return how many runs, or data sets, a significant result needs among so many pairs, if one learner wins all."""
     # n signs are all the same with probability 2·2⁻ⁿ, and Holm's method multiplies the smallest p by the tests.
-    return next(n for n in range(1, 1000) if 2.0 * 0.5**n * n_tests < level)
+    return next(n for n in range(1, 1000) if 2.0 * 0.5**n * n_tests < LEVEL)
 
 
 def _holm(ps: Sequence[float | None]) -> list[float | None]:
@@ -267,7 +267,6 @@ class Standings:
     ranked: tuple[Standing, ...]  # by place
     unranked: tuple[Standing, ...]  # settings chosen in hindsight, then learners with full information
     ranks: Mapping[tuple[str, str], float]  # by data set and title
-    finished: frozenset[tuple[str, str]]  # which learners finished each data set, as above; ranked or not
     pairs: Mapping[tuple[str, str], Tally]  # the first of two titles against the second, both ways
     friedman: _Friedman | None  # None where there are fewer than two sets or two learners
     critical_difference: float  # Nemenyi's; NaN where there is no Friedman test
@@ -336,7 +335,6 @@ def standings(outcomes: "Sequence[Outcome]") -> Standings:
         ranked,
         tuple(map(standing, others)),
         {(name, entry.title): ranks[s, i] for s, name in enumerate(datasets) for i, entry in enumerate(playing)},
-        frozenset(of),
         pairs,
         test,
         difference,

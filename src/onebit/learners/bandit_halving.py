@@ -126,6 +126,7 @@ class _Settings(NamedTuple):
 
 class _Survivors(State):
     arrays: _Hypotheses
+    learn_from_log = State.learn_as_played
     per_class: ClassVar[tuple[str, ...]] = "scores", "propensities"
 
     def __init__(self, weights: Floats, functions: list[Callable[[Floats], Any]], labels: tuple[Any, ...]) -> None:
@@ -138,7 +139,7 @@ class _Survivors(State):
         return _Votes(scores, np.zeros(len(self.arrays.alive), dtype=np.int64), propensities)
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        return _ALGORITHM
+        return Algorithm(_score, choose_mostly_highest, write_propensities, _update)
 
     def fill(self, row: Rows) -> None:
         features = dense(row)[0]
@@ -157,9 +158,6 @@ class _Survivors(State):
 
     def add_class(self) -> None:
         raise ValueError("BanditHalving cannot take a new class: its hypotheses do not predict it. Start a new one")
-
-    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        return self.learn_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: _Hypotheses) -> None:
         check_finite(arrays.weights)
@@ -214,6 +212,3 @@ def _update(state: _Hypotheses, _X: Floats, _t: int, scratch: _Votes, answer: An
             alive[h] = 1
         state.restarts[0] += 1
     return changed
-
-
-_ALGORITHM = Algorithm(_score, choose_mostly_highest, write_propensities, _update)

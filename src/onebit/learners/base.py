@@ -158,7 +158,7 @@ class Learner(run.CommonSettings):
         with self._lock:
             row, labels, is_known = self._row(features), None, self._started
             if among is not None and run.grows(self):
-                labels = run.check_list("among", among)
+                labels = run.check_list(among)
                 among = labels.tolist()  # the input may be an iterator
                 is_known = is_known and bool((positions(labels, self.classes_) >= 0).all())
             if is_known:
@@ -300,7 +300,7 @@ class Learner(run.CommonSettings):
         `among` lists the labels that are allowed, in all of them.
         """
         rows = check_rows(X)
-        among = None if among is None else run.check_list("among", among).tolist()
+        among = None if among is None else run.check_list(among).tolist()
         with run.all_or_nothing(self, fresh=False):
             is_new = not self._started
             run.check_width(self, rows.shape[1], X)

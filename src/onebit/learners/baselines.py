@@ -115,13 +115,11 @@ class _Settings(NamedTuple):
 
 class _Shares(State):
     arrays: _Counts
+    learn_from_log = State.learn_as_played
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"counts": ("", "class")}
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        return _ALGORITHM
-
-    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        return self.learn_as_played(row, label, False, correct, truth)
+        return Algorithm(_score, choose_mostly_highest, write_propensities, _update)
 
     def check_arrays(self, arrays: _Counts) -> None:
         check_finite(arrays.counts)
@@ -152,6 +150,3 @@ def _update(state: _Counts, _X: Floats, _t: int, _scratch: Scratch, answer: Answ
     state.counts[0, answer.label] += 1.0
     state.counts[1, answer.label] += answer.correct
     return True
-
-
-_ALGORITHM = Algorithm(_score, choose_mostly_highest, write_propensities, _update)

@@ -90,12 +90,10 @@ class GradientState(State):
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         """Learn as if the label had been guessed with that propensity."""
-        if truth < 0 and self._kind.full_information:
-            return False  # it learns from labels, and this one is unknown
         propensity = divisible_propensity(propensity, row) if self._kind._divides else 1.0
         n_answers = self.arrays.sums[_ANSWERS]
         try:
-            return self.learn_as_played(row, label, False, correct, truth, propensity)
+            return self.learn_as_played(row, label, correct, truth, propensity)
         finally:
             self.arrays.sums[_ANSWERS] = n_answers  # exploration decays with rounds played, not with known ones
 

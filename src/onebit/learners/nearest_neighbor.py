@@ -112,7 +112,7 @@ class _Remembered(State):
         return _Scratch(np.empty(0), np.empty(1, dtype=np.int64), np.empty(self.n_classes))
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        return _ALGORITHM
+        return Algorithm(_score, _choose, _probabilities, _update)
 
     def narrowed(self, prepared: Rows, row: Rows | str, among: Integers) -> _Scratch:
         """Return scratch with the nearest example among those with an allowed label."""
@@ -126,10 +126,7 @@ class _Remembered(State):
 
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         # As if its label had been drawn.
-        return self.learn_as_played(row, label, True, correct, truth)
-
-    def make_room(self, rows: Rows, t: int) -> None:
-        self.arrays = self.enlarged({"example": 2 * len(self.arrays.labels)})
+        return self.learn_as_played(row, label, correct, truth, propensity, explored=True)
 
     def score_rows(self, rows: Rows) -> Floats:
         # Minus the distance to each class's nearest example; −∞ for a class without one.
@@ -200,6 +197,3 @@ def _update(state: _Neighbors, X: Floats, t: int, scratch: _Scratch, answer: Ans
     state.labels[s] = answer.label
     state.size[0] = s + 1
     return True
-
-
-_ALGORITHM = Algorithm(_score, _choose, _probabilities, _update)

@@ -157,51 +157,41 @@ def _probabilities_random(scores: Floats, _settings: Any, out: Floats) -> None:
 
 @jit_inline
 def _learn_printed(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
-    label, correct = answer.label, answer.correct
-    # Lines 12 and 18 of Algorithm 1: a right draw gains x, a wrong claim loses it.
-    if answer.explored != correct:
+    # Lines 12 and 18 of Algorithm 1: a right draw gains x, a wrong claim loses it. With immediate feedback the second
+    # condition never holds; with late feedback the step may no longer be due.
+    if answer.explored != answer.correct or answer.correct != (scratch.current[answer.label] < 0.0):
         return False
-    # With immediate feedback the condition always holds; with late feedback the step may no longer be due.
-    if correct == (scratch.current[label] < 0.0):
-        clear(scratch.gains)
-        scratch.gains[label] = 1.0 if correct else -1.0
-        return True
-    return False
+    clear(scratch.gains)
+    scratch.gains[answer.label] = 1.0 if answer.correct else -1.0
+    return True
+
+
+@jit_inline
+def _learn_proved(answer: Answer, scratch: Scratch, gains_at_zero: bool) -> bool:
+    """Let every class take a step whose score contradicts what the answer proves: a right label, that others are wrong.
+
+    Each class is a perceptron, whose bound holds for any true examples.
+    """
+    current, gains, changed = scratch.current, scratch.gains, False
+    for i in range(current.shape[0]):
+        is_guess, gains[i] = i == answer.label, 0.0
+        if is_guess and answer.correct:
+            gains[i] = 1.0 if current[i] < 0.0 or (gains_at_zero and current[i] == 0.0) else 0.0
+        elif is_guess or answer.correct:
+            gains[i] = -1.0 if current[i] >= 0.0 else 0.0
+        changed = changed or gains[i] != 0.0
+    return changed
 
 
 @jit_inline
 def _learn_authors(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
     # Not the printed algorithm: what the authors' program does (docs/experiments/paper.md).
-    label, current, gains, changed = answer.label, scratch.current, scratch.gains, False
-    clear(gains)
-    if answer.correct:
-        for i in range(current.shape[0]):
-            if i == label and current[i] <= 0.0:
-                gains[i] = 1.0
-                changed = True
-            elif i != label and current[i] >= 0.0:
-                gains[i] = -1.0
-                changed = True
-    elif current[label] >= 0.0:
-        gains[label] = -1.0
-        changed = True
-    return changed
+    return _learn_proved(answer, scratch, True)
 
 
 @jit_inline
 def _learn_facts(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
-    # Each class is a perceptron, whose bound holds for any true examples: every class proved wrong takes a step. That a
-    # label is right proves that all others are wrong.
-    current, gains, changed = scratch.current, scratch.gains, False
-    for i in range(current.shape[0]):
-        is_guess = i == answer.label
-        is_proved = is_guess or answer.correct
-        is_true = is_guess and answer.correct
-        gains[i] = 0.0
-        if is_proved and is_true == (current[i] < 0.0):
-            gains[i] = 1.0 if is_true else -1.0
-            changed = True
-    return changed
+    return _learn_proved(answer, scratch, False)
 
 
 _BY_HIGHEST, _BY_FIRST = _sure(_highest_claim), _sure(_first_claim)

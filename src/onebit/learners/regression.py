@@ -109,6 +109,7 @@ class RegressionState(State):
 
     arrays: _Regressions
     settings: Settings
+    learn_from_log = State.learn_as_played  # the choice of rows does not bias a regression
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **dict.fromkeys(("weights", "responses"), ("class", "")),
         **dict.fromkeys(("grams", "inverses"), ("class", "", "")),
@@ -166,12 +167,6 @@ class RegressionState(State):
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
         return _algorithm(self._kind._write_propensities, self._kind._draw_label, self.settings.full_information)
-
-    def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
-        """Learn as from its own round; the propensity is not needed: the choice of rows does not bias a regression."""
-        if truth < 0 and self.settings.full_information:
-            return False  # it learns from labels, and this one is unknown
-        return self.learn_as_played(row, label, False, correct, truth)
 
     def check_arrays(self, arrays: _Regressions) -> None:
         check_finite(arrays.weights, arrays.grams, arrays.inverses, arrays.responses)

@@ -40,7 +40,7 @@ from onebit.labels import (
     infer_classes,
     positions,
 )
-from onebit.machine_memory import SHARE, claim_memory
+from onebit.machine_memory import claim_memory
 
 if TYPE_CHECKING:
     from onebit.learners.base import Learner
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
         feature_names_in_: npt.NDArray[Any]
         _lock: threading.RLock
 
-        @classmethod
-        def _get_param_names(cls) -> list[str]: ...
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...
         def set_params(self, **params: Any) -> Self: ...
         def __sklearn_tags__(self) -> Any: ...
@@ -157,8 +155,7 @@ def begin(
     learner.n_features_in_, learner._row_shape = n_features, (n_features,)
     check_columns(learner, given, reset=True)
     learner._state, learner._started = learner._new_state(), True
-    if SHARE.get() is not None:
-        claim_memory(learner._state.n_bytes())  # the system has not allocated untouched zeros yet
+    claim_memory(learner._state.n_bytes())  # the system has not allocated untouched zeros yet
     # A setting with parameters of its own, such as a wrapped classifier, may be changed later.
     learner._in_force = {
         name: clone(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
@@ -224,19 +221,19 @@ def check_columns(learner: "Learner", X: Any, *, reset: bool) -> None:
         raise ValueError(f"X has other columns. {error}{remedy}") from error
 
 
-def check_list(name: str, among: Any) -> npt.NDArray[Any]:
+def check_list(among: Any) -> npt.NDArray[Any]:
     """Return a list of labels as an array; raise ValueError if it is not a list or is empty."""
     if isinstance(among, (str, bytes)) or not isinstance(among, Iterable):
-        raise ValueError(f"{name} must be a list of labels; got {among!r}")
+        raise ValueError(f"among must be a list of labels; got {among!r}")
     labels = list(among)
     if not labels:
-        raise ValueError(f"{name} must have at least one label; got none")
-    return check_labels(labels, len(labels), name)
+        raise ValueError("among must have at least one label; got none")
+    return check_labels(labels, len(labels), "among")
 
 
 def allowed_positions(learner: "Learner", among: Any) -> Integers:
     """Return the positions of allowed labels, in the order of the classes."""
-    labels, known = check_list("among", among), learner.classes_
+    labels, known = check_list(among), learner.classes_
     if len(labels) > len(known):
         raise ValueError(
             f"among must list some of the {len(known)} classes; got {len(labels)} labels. Name each label once"

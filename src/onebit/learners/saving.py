@@ -216,16 +216,15 @@ def from_bytes(content: bytes, name: Any, trusted: Iterable[Any] = ()) -> "Learn
     }
     allowed = Trusted(trusted, ours)
     try:
-        header, arrays = _read(content)
-        return _rebuilt(header, arrays, allowed, len(content))
+        return _rebuilt(*_read(content), allowed, len(content))
     except (OSError, MemoryBudgetError):
         raise
     except Exception as error:  # a malicious file can make anything fail; the message has the cause
         raise ValueError(f"{name}: cannot be loaded: {str(error) or type(error).__name__}") from error
 
 
-def _read(content: bytes) -> tuple[dict[str, Any], _Arrays]:
-    """Return header and arrays; raise ValueError unless the file is one of ours, unchanged and of a known version."""
+def _read(content: bytes) -> tuple[dict[str, Any], dict[str, _Arrays]]:
+    """Return header and arrays by folder, or raise ValueError: the file must be ours, unchanged, of a known version."""
     found = _END.search(content, max(0, len(content) - _LONGEST_END))
     if found is None or found.end() != len(content):
         raise ValueError("it is no onebit model, or it was cut off")
@@ -244,12 +243,15 @@ def _read(content: bytes) -> tuple[dict[str, Any], _Arrays]:
         if sum(sizes.values()) > len(content) or sizes["header.json"] > _MOST_HEADER:
             raise ValueError("its parts are larger than it is")
         names = [name.removesuffix(".npy") for name in sizes if name != "header.json"]
-        return parse(archive.read("header.json")), read_npz(archive, names)
+        folders: dict[str, _Arrays] = {"state": {}, "confidence": {}, "tickets": {}, "values": {}}
+        for path, array in read_npz(archive, names).items():
+            folder, _, name = path.partition("/")
+            folders[folder][name] = array
+        return parse(archive.read("header.json")), folders
 
 
-def _rebuilt(header: dict[str, Any], arrays: _Arrays, trusted: Trusted, size: int) -> "Learner":
-    values = [array for name, array in arrays.items() if name.startswith("values/")]
-    cls = trusted.find(header["learner"])
+def _rebuilt(header: dict[str, Any], folders: dict[str, _Arrays], trusted: Trusted, size: int) -> "Learner":
+    values, cls = list(folders["values"].values()), trusted.find(header["learner"])
     if not (isinstance(cls, type) and issubclass(cls, _learners().Learner)):
         raise ValueError(f"{header['learner']} is no learner")
 
@@ -259,7 +261,7 @@ def _rebuilt(header: dict[str, Any], arrays: _Arrays, trusted: Trusted, size: in
     learner: Learner = cls(**read(header.get("in_force", header["settings"])))
     learner.max_open_tickets = header["max_open_tickets"]
     if "in_force" in header:
-        _put_back(learner, header, arrays, restore(header["labels"], trusted, values), size)
+        _put_back(learner, header, folders, restore(header["labels"], trusted, values), size)
         with no_more_than(_ROOM + 8 * size):  # a learner may start others that it wraps
             own = read(header["own"])
             if "feature_names_in_" in own and np.shape(own["feature_names_in_"]) != (learner.n_features_in_,):
@@ -273,14 +275,10 @@ def _rebuilt(header: dict[str, Any], arrays: _Arrays, trusted: Trusted, size: in
     return learner
 
 
-def _put_back(learner: "Learner", header: dict[str, Any], arrays: _Arrays, labels: Any, size: int) -> None:
+def _put_back(learner: "Learner", header: dict[str, Any], folders: dict[str, _Arrays], labels: Any, size: int) -> None:
     """Restore the saved state and the open tickets in a learner."""
     n_features = check_integer("n_features", header["n_features"], low=1)
     counts = {name: check_integer(name, header["counts"][name], low=0, high=MAX_SEED // 2) for name in _COUNTS}
-    folders: dict[str, _Arrays] = {"state": {}, "confidence": {}, "tickets": {}, "values": {}}
-    for path, array in arrays.items():
-        folder, _, name = path.partition("/")
-        folders[folder][name] = array
     # Every state but `ByHand` has an array as wide as the features: a small file cannot need a large state.
     if n_features > size and folders["state"]:
         raise ValueError(f"it speaks of {n_features} features, and is too small for that")

@@ -19,6 +19,7 @@ eigenvectors are found, λ with them (see `_multiplier`), and λ₀ becomes that
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -94,10 +95,11 @@ def _always(_state: Any, _scratch: Scratch, _weight: float, _reach: float) -> bo
     return True
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SecondOrderLearner(Learner):
     """A learner with one matrix over all classes, or its diagonal; `_new_state` returns a `SecondOrderState`."""
 
-    diagonal: bool
+    diagonal: bool = False
     _choose: ClassVar[Callable[..., tuple[int, bool]]]
     """This and the next: the `choose` and `probabilities` of an `Algorithm`; `choose` writes the label's propensity."""
     _write_propensities: ClassVar[Callable[..., None]]
@@ -171,7 +173,7 @@ class SecondOrderState(State):
     def learn_from_log(self, row: Rows, label: int, correct: bool, truth: int, propensity: float | None) -> bool:
         propensity = divisible_propensity(propensity, row)
         try:
-            return self.learn_as_played(row, label, False, correct, truth, propensity)
+            return self.learn_as_played(row, label, correct, truth, propensity)
         finally:
             self._tidy()
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 from onebit.engine.jit import jit_inline
@@ -79,8 +79,6 @@ class SOBA(SecondOrderLearner):
 
     exploration: float = 0.05
     regularization: float = 1.0
-    _: KW_ONLY
-    diagonal: bool = False
 
     _choose, _write_propensities = staticmethod(choose_mostly_highest), staticmethod(write_propensities)
     _plan, _accept = staticmethod(_plan_banditron), staticmethod(_keeps_the_margins)
@@ -192,8 +190,6 @@ class PNewtron(SecondOrderLearner):
     sharpness: float = 10.0
     curvature: float = 0.01
     radius: float = 1.0
-    _: KW_ONLY
-    diagonal: bool = False
 
     _choose, _write_propensities = staticmethod(_choose), staticmethod(_write_propensities)
     _plan = staticmethod(_plan_newton)

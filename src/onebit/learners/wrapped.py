@@ -97,13 +97,10 @@ class Wrapped(Learner):
         self._labels_heard, self._right = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
 
     def _new_estimator(self) -> Any:
-        given = self.estimator
-        if given is None:
-            blank: Any = _gradient_descent()(loss="log_loss")
-        elif isinstance(given, str):
+        given: Any = self.estimator
+        blank = _gradient_descent()(loss="log_loss") if given is None else given
+        if isinstance(given, str):
             blank = _named_classifier(given)
-        else:
-            blank = given
         if isinstance(blank, type) or not hasattr(blank, "get_params") or not is_classifier(blank):
             raise ValueError(f"estimator must be a classifier of scikit-learn's kind; got {given!r:.80}")
         blank = clone(blank)
@@ -111,10 +108,10 @@ class Wrapped(Learner):
         return blank.set_params(**{name: seed for name, seed in seeds.items() if name.endswith("random_state")})
 
     def _choose(self, row: Rows, round: int) -> tuple[int, bool, float]:
-        scores, number, n = self._scores(dense(row)), self._draw(round), len(self.classes_)
-        greedy, explored = highest(scores), number < self._rate
-        label = min(int(number / self._rate * n), n - 1) if explored else greedy
-        return label, explored, self._rate / n + (1.0 - self._rate if label == greedy else 0.0)
+        propensities, number, n = self._probabilities(row), self._draw(round), len(self.classes_)
+        explored = number < self._rate
+        label = min(int(number / self._rate * n), n - 1) if explored else int(np.argmax(propensities))
+        return label, explored, float(propensities[label])
 
     def _probabilities(self, row: Rows) -> Floats:
         propensities = np.full(len(self.classes_), self._rate / len(self.classes_))

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from onebit.files import replace_file
 from onebit.reporting.looks import INK, Look
@@ -71,7 +71,7 @@ def new_figure(n_rows: int, n_columns: int, height: float) -> tuple[Figure, list
 def count_axis(axis: Axis, most_ticks: int = 5) -> None:
     """Let a linear axis count: few ticks, whole numbers, thousands set apart as everywhere."""
     axis.set_major_locator(MaxNLocator(most_ticks, integer=True, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: grouped(value)))
+    axis.set_major_formatter(lambda value, _: grouped(value))
 
 
 def log_count_axis(axis: Axis, every: int = 1) -> None:
@@ -81,35 +81,34 @@ def log_count_axis(axis: Axis, every: int = 1) -> None:
     """
     first = math.ceil(math.log10(min(axis.get_view_interval())) - 1e-9)
 
-    def written(value: float, _: int | None) -> str:
+    def written(value: float, _: float) -> str:
         power = round(math.log10(value))
         return (grouped(value) if power >= 0 else f"{value:g}") if (power - first) % every == 0 else ""
 
     axis.set_major_locator(LogLocator(numticks=20))
-    axis.set_major_formatter(FuncFormatter(written))
+    axis.set_major_formatter(written)
 
 
 def multiples_axis(axis: Axis, low: float, high: float) -> None:
     """Let an axis count multiples on a logarithmic scale: more of them where it spans a decade or less."""
-    is_x = axis is axis.axes.xaxis
-    axis.axes.set(**({"xscale": "log", "xlim": (low, high)} if is_x else {"yscale": "log", "ylim": (low, high)}))
+    name = "x" if axis is axis.axes.xaxis else "y"
+    axis.axes.set(**{f"{name}scale": "log", f"{name}lim": (low, high)})
     ticks = _MULTIPLES if high > 12.0 * low else _FINE_MULTIPLES
     axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+    axis.set_major_formatter("{x:g}×")
 
 
 def count_percent(axis: Axis, ticks: Sequence[float] | None = None) -> None:
     """Let an axis of shares count per cent, at these ticks."""
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
+    axis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
     if ticks is not None:
         axis.set_major_locator(FixedLocator(ticks))
 
 
-def name_rows(axes: Axes, names: Sequence[str], **looks: Any) -> None:
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
     """Write a name beside every row of a figure, the first on top."""
-    axes.set_yticks(range(len(names)), list(names), **looks)
-    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set(yticks=range(len(names)), yticklabels=list(names), ylim=(len(names) - 0.5, -0.5))
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
 

@@ -237,7 +237,12 @@ class _Watch:
         summary, status = calls.plain(report(decider, self._recent)), calls.status(decider)
         status |= {"n_classes": len(status.pop("classes")), "learner": f"{status['learner']:.{_LEARNER_LETTERS}}"}
         summary["by_class"] = sorted(summary["by_class"], key=lambda each: -each["guessed"])[:_MOST_SHOWN]
-        frame = {"status": status, "report": summary, "course": decider.course(), "weights": decider.kernel_weights()}
+        frame = {
+            "status": status,
+            "report": summary,
+            "course": decider.learning_curve(),
+            "weights": decider.kernel_weights(),
+        }
         frame |= decider.settings.changeable()
         return json.dumps(frame, allow_nan=False, default=str).encode()
 

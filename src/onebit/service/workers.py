@@ -258,14 +258,7 @@ class WorkerPool:
     `memory` is the maximum of all deciders in bytes, `warms` whether learners are compiled before the first guess.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        url: str | None = None,
-        *,
-        warms: bool = False,
-        memory: float = math.inf,
-    ) -> None:
+    def __init__(self, folder: Path, url: str | None = None, *, warms: bool = False, memory: float = math.inf) -> None:
         self._folder, self.warms = folder, warms
         self._database: Any = None
         self.is_shared = url is not None  # with other services

@@ -24,7 +24,7 @@ _FEW_FEATURES = 8
 _NUMBERS = 1 << 14  # drawn together: few enough to stay in the cache
 
 
-class Weights(NamedTuple):
+class _Weights(NamedTuple):
     """The arrays of a linear learner."""
 
     weights: Floats  # one row per feature, one column per class
@@ -38,11 +38,11 @@ class LinearSpace(Space):
 
     def __init__(self, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> None:
         self.rule, self.settings, self.n_classes = rule, Numbers(settings, ()), n_classes
-        self.arrays = Weights(np.zeros((n_features, n_classes)))
+        self.arrays = _Weights(np.zeros((n_features, n_classes)))
         self.scratch = self.new_scratch()
 
     def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
-        functions = (_score_sparse, step_sparse) if is_sparse else (score_dense, step_dense)
+        functions = (_score_sparse, step_sparse) if is_sparse else (_score_dense, step_dense)
         return rule_algorithm(rule or self.rule, *functions)
 
     def run(self, rows: Rows, y: Integers, start: int, seed: Any, first_round: int, record: Record) -> None:
@@ -90,14 +90,14 @@ def sum_up_dense(state: Any, X: Floats, t: int, out: Floats) -> None:
 
 
 @jit_inline
-def score_dense(state: Weights, X: Floats, t: int, _kernel: Any, out: Floats) -> int:
+def _score_dense(state: _Weights, X: Floats, t: int, _kernel: Any, out: Floats) -> int:
     """Write the scores of row t, or where they are too large or too small those of the row divided by a number."""
     sum_up_dense(state, X, t, out)
     return READY if are_safe(out) else _score_dense_scaled(state, X, t, out)
 
 
 @jit_no_refcount
-def _score_dense_scaled(state: Weights, X: Floats, t: int, out: Floats) -> int:
+def _score_dense_scaled(state: _Weights, X: Floats, t: int, out: Floats) -> int:
     """Write the scores of row t divided by the power of two just below its largest entry."""
     largest, off, weights = 0.0, 0.0, state.weights
     for j in range(X.shape[1]):
@@ -165,13 +165,13 @@ def step_sparse(state: Any, X: SparseRows, t: int, gains: Floats) -> None:
 
 
 @jit
-def _mend_rows(state: Weights, rows: Floats, out: Floats) -> None:
+def _mend_rows(state: _Weights, rows: Floats, out: Floats) -> None:
     for t in range(out.shape[0]):
         if not are_safe(out[t]):
             _score_dense_scaled(state, rows, t, out[t])
 
 
 @jit
-def _score_sparse_rows(state: Weights, rows: SparseRows, out: Floats) -> None:
+def _score_sparse_rows(state: _Weights, rows: SparseRows, out: Floats) -> None:
     for t in range(out.shape[0]):
         _score_sparse(state, rows, t, (), out[t])

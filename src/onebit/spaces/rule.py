@@ -42,6 +42,7 @@ class Rule(NamedTuple):
         Writes the propensity of each label.
     learn : (answer, scratch, settings) → changed
         Reads ``scratch.scores`` and ``scratch.current`` and writes to ``scratch.gains`` how much of x each class gains.
+        Only `learn_logged` may read ``answer.propensity``.
     learn_logged : (answer, scratch, settings) → changed, or None
         The same for a round that another system played. If None, such rounds are refused.
     full_information : bool

@@ -38,7 +38,7 @@ _ROUNDING = 4.0 * 2.0**-53
 _SPARE_TERMS = 64  # allowance for terms that are not counted one by one
 
 
-class Examples(NamedTuple):
+class _Examples(NamedTuple):
     """The arrays of a kernel learner; rows from `size` on are spare capacity."""
 
     points: Floats
@@ -52,7 +52,7 @@ class Examples(NamedTuple):
 class SupportSet(Space):
     """Examples with a coefficient per class, and a kernel."""
 
-    arrays: Examples
+    arrays: _Examples
     may_have_kernel = True
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "points": ("example", ""),
@@ -71,7 +71,7 @@ class SupportSet(Space):
         self.scores_in_python = type(kernel).value is None
         points, squares = np.zeros((_FIRST_CAPACITY, n_features)), np.zeros(_FIRST_CAPACITY)
         coefficients, totals = np.zeros((_FIRST_CAPACITY, n_classes)), np.zeros(n_classes)
-        self.arrays = Examples(points, squares, coefficients, totals, np.zeros(1), np.zeros(1, dtype=np.int64))
+        self.arrays = _Examples(points, squares, coefficients, totals, np.zeros(1), np.zeros(1, dtype=np.int64))
         self.scratch = self.new_scratch()
 
     def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
@@ -114,9 +114,6 @@ class SupportSet(Space):
                 out[some] = self.kernel.matrix(ready[some], self.points) @ self.coefficients
         return out
 
-    def make_room(self, rows: Rows, t: int) -> None:
-        self.arrays = self.enlarged({"example": 2 * len(self.arrays.squares)})
-
     def add(self, row: Floats, gains: Floats) -> None:
         """Store a prepared row with its gains."""
         if self.size == len(self.arrays.squares):
@@ -141,7 +138,7 @@ class SupportSet(Space):
         block.play(y, start, seed, first_round, record)
         self._expects_many_updates = block.n_updates > _MANY_UPDATES * len(y)
 
-    def bookmark(self) -> Examples:
+    def bookmark(self) -> _Examples:
         # The store is shared: examples are only appended.
         now = self.arrays
         return now._replace(totals=now.totals.copy(), radius=now.radius.copy(), size=now.size.copy())
@@ -149,7 +146,7 @@ class SupportSet(Space):
     def filled(self) -> dict[str, int]:
         return {"example": self.size}
 
-    def check_arrays(self, arrays: Examples) -> None:
+    def check_arrays(self, arrays: _Examples) -> None:
         check_stored(arrays.size[0], len(arrays.squares))
 
     def learned(self) -> dict[str, Floats]:
@@ -157,7 +154,7 @@ class SupportSet(Space):
 
 
 @jit_inline
-def store(state: Examples, X: Floats, t: int, gains: Floats) -> None:
+def store(state: _Examples, X: Floats, t: int, gains: Floats) -> None:
     """Store row t with its gains; there must be room."""
     s, square = state.size[0], 0.0
     for j in range(X.shape[1]):
@@ -173,7 +170,7 @@ def store(state: Examples, X: Floats, t: int, gains: Floats) -> None:
 
 
 @jit
-def _store_one(state: Examples, row: Floats, gains: Floats) -> None:
+def _store_one(state: _Examples, row: Floats, gains: Floats) -> None:
     store(state, row, 0, gains)
 
 
@@ -182,7 +179,7 @@ def _exact_score(value: Value) -> Callable[..., int]:
     """Return the compiled sum over the store for one kernel, in the order of the store."""
 
     @jit_inline
-    def score(state: Examples, X: Floats, t: int, parameters: Any, out: Floats) -> int:
+    def score(state: _Examples, X: Floats, t: int, parameters: Any, out: Floats) -> int:
         size, square = state.size[0], 0.0
         if size == state.squares.shape[0]:
             return FULL
@@ -205,7 +202,7 @@ def _exact_score(value: Value) -> Callable[..., int]:
 
 
 @jit_inline
-def _filled_score(state: Examples, _X: Floats, _t: int, _parameters: Any, out: Floats) -> int:
+def _filled_score(state: _Examples, _X: Floats, _t: int, _parameters: Any, out: Floats) -> int:
     """Check the scores that Python has computed, for a kernel that is a Python function."""
     return FULL if state.size[0] == state.squares.shape[0] else ready_if_finite(out)
 

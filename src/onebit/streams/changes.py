@@ -26,9 +26,7 @@ from onebit.streams.data_set import DataSet, Matrix, as_matrix
 from onebit.streams.preprocess import standardize
 
 _Stream = TypeVar("_Stream", DataSet, tuple[Any, Any])
-_KINDS = ("sudden", "gradual")
-_WHAT = ("labels", "features")
-_RULES = ("linear", "next")
+_RULES = {"linear": "the highest of a random linear rule", "next": "the label and those that follow it"}
 
 
 @dataclass(frozen=True)
@@ -91,8 +89,8 @@ class Drift(Change):
     width: int | float = 0.2
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, _KINDS)
-        check_choice("what", self.what, _WHAT)
+        check_choice("kind", self.kind, ("sudden", "gradual"))
+        check_choice("what", self.what, ("labels", "features"))
         for name, value in (("at", self.at), ("width", self.width)):
             if not _is_share(value):
                 check_integer(name, value, low=1)
@@ -161,8 +159,7 @@ class SeveralRight(Change):
         check_choice("rule", self.rule, _RULES)
 
     def __str__(self) -> str:
-        which = {"linear": "the highest of a random linear rule", "next": "the label and those that follow it"}
-        return f"{self.n_right} labels are right in every round, {which[self.rule]}"
+        return f"{self.n_right} labels are right in every round, {_RULES[self.rule]}"
 
     def _apply(self, X: Matrix, y: Integers, n_classes: int, generator: Generator) -> tuple[Matrix, Any]:
         if self.n_right >= n_classes:

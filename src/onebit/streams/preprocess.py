@@ -12,10 +12,9 @@ import scipy.sparse
 
 from onebit.engine.jit import jit
 from onebit.engine.scaling import (
-    columns_to_unit,
     count_entry,
+    divided_by_units,
     new_statistics,
-    sparse_rows_to_unit,
     standardized,
     to_root_mean_square,
     unit_rows,
@@ -51,7 +50,7 @@ def preprocess(X: Any, method: str, unit_length: bool = False) -> Any:
     ready = rows if method == "none" else standardize(rows) if method == "standardize" else _online(rows)
     if not unit_length or not scipy.sparse.issparse(ready):
         return unit_rows(ready) if unit_length else ready
-    ready = sparse_rows_to_unit(ready)
+    ready = divided_by_units(ready, axis=1)
     lengths = np.sqrt(np.asarray(ready.multiply(ready).sum(axis=1)).ravel())
     return scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ ready)
 
@@ -66,7 +65,7 @@ def describe_preprocessing(method: str, unit_length: bool, is_sparse: bool) -> s
 
 def standardize(X: Any) -> Any:
     """Return columns with mean 0 and variance 1 over all rows, constant columns dropped, a column of ones appended."""
-    X = columns_to_unit(X)
+    X = divided_by_units(X, axis=0)
     if scipy.sparse.issparse(X):
         sizes = np.sqrt(np.asarray(X.multiply(X).sum(axis=0)).ravel() / X.shape[0])
         used = np.flatnonzero(sizes > 0)

@@ -23,10 +23,8 @@ from onebit.streams.data_set import DataSet, Matrix, as_matrix, make_data_set
 from onebit.streams.files import BUNDLED, SUFFIXES, TABLES, bundled, ending, plain_name, read_table
 from onebit.streams.reading import PLAIN, Reading
 
-# The number of classes of a stream is found from its labels; in so many rounds rare ones occur too.
-_ENOUGH_ROUNDS = 10_000
-# The most rounds drawn for each one played, where a change leaves rounds out.
-_MOST_DRAWN = 1000
+_ENOUGH_ROUNDS = 10_000  # a stream's classes are found from its labels; in so many rounds rare ones occur too
+_MOST_DRAWN = 1000  # the most rounds drawn for each one played, where a change leaves rounds out
 
 
 class Source(NamedTuple):
@@ -60,7 +58,7 @@ class Source(NamedTuple):
         n_drawn = rounds
         while True:
             X, y, n_classes = draw(str(self.stream), n_drawn, seed)
-            X, y = self._thinned(X, y, n_classes, seed)
+            X, y = self.changed(X, y, n_classes, seed, keeps_rounds=False)
             if len(y) >= rounds:
                 return *self.changed(X[:rounds], y[:rounds], n_classes, seed), n_classes
             if n_drawn > _MOST_DRAWN * rounds:
@@ -76,17 +74,12 @@ class Source(NamedTuple):
         X, y = self.changed(data.X, data.y, data.n_classes, seed=0)
         return replace(data, X=X, y=y)
 
-    def changed(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
-        """Return rounds, in the order in which they are played, with the changes that leave none out."""
+    def changed(
+        self, X: Matrix, y: Integers, n_classes: int, seed: int, *, keeps_rounds: bool = True
+    ) -> tuple[Matrix, Integers]:
+        """Return rounds, in the order in which they are played, after the changes that leave none out, or others."""
         for change in reversed(self.changes):
-            if change.keeps_rounds:
-                X, y = change.applied(X, y, n_classes, seed)
-        return X, y
-
-    def _thinned(self, X: Matrix, y: Integers, n_classes: int, seed: int) -> tuple[Matrix, Integers]:
-        """Return rounds after the change that leaves some out, if there is one: it stands next to the data."""
-        for change in self.changes:
-            if not change.keeps_rounds:
+            if change.keeps_rounds == keeps_rounds:
                 X, y = change.applied(X, y, n_classes, seed)
         return X, y
 
@@ -248,7 +241,7 @@ def load(source: Source) -> DataSet:
     else:
         X, y = _exported([])[plain]()
         data = make_data_set(source.name, X, y, source.name)
-    X, y = source._thinned(data.X, data.y, data.n_classes, seed=0)
+    X, y = source.changed(data.X, data.y, data.n_classes, seed=0, keeps_rounds=False)
     if len(set(y.tolist())) < 2:
         raise ValueError(f"{source.name}: rows of only one class are left; thin it out less")
     return replace(data, name=source.name, X=X, y=y)

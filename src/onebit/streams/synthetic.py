@@ -14,7 +14,7 @@ rows few would be near it, and a smaller margin would hardly be harder.
 
 import math
 from collections.abc import Callable
-from typing import cast
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -110,9 +110,7 @@ def _codes(seed: int) -> tuple[Integers, Integers]:
 @jit_inline
 def _number(seed: int, counter: int, i: int) -> float:
     """Return the i-th uniform number of a round or class."""
-    w0, w1, w2, w3 = philox(seed, STREAM, counter, i // 4)
-    lane = i % 4
-    return to_unit(w0 if lane == 0 else (w1 if lane == 1 else (w2 if lane == 2 else w3)))
+    return to_unit(philox(seed, STREAM, counter, i // 4)[i % 4])
 
 
 @jit_inline
@@ -194,22 +192,21 @@ def weak_margin(
     n = check_integer("rounds", rounds, low=1)
     margin = check_number("margin", margin, above=0.0)
     W = directions(n_classes, n_features, seed)
-    X = _collected(n, seed, lambda generator: _rows_near_borders(W, margin, generator))
-    if X is None:
-        raise ValueError(
-            f"margin must be smaller for n_classes={len(W)} in n_features={W.shape[1]}: of "
-            f"{_HOPELESS * _AT_ONCE} rows none has a gap from {margin!r} to twice that. Use a smaller margin"
-        )
+    too_large = (
+        f"margin must be smaller for n_classes={len(W)} in n_features={W.shape[1]}: of {_HOPELESS * _AT_ONCE} rows "
+        f"none has a gap from {margin!r} to twice that. Use a smaller margin"
+    )
+    X = _collected(n, seed, partial(_rows_near_borders, W, margin), too_large)
     return X, np.argmax(X @ W.T, axis=1)
 
 
-def _collected(n: int, seed: int, draw: Callable[[np.random.Generator], Floats]) -> Floats | None:
-    """Return the first n rows of many draws, or None if the first draws give none."""
+def _collected(n: int, seed: int, draw: Callable[[np.random.Generator], Floats], nothing: str) -> Floats:
+    """Return the first n rows of many draws, or raise a ValueError if the first draws give none."""
     generator = np.random.default_rng([check_seed(seed), 1])
     kept = [draw(generator)]
     while sum(map(len, kept)) < n:
         if len(kept) == _HOPELESS and not sum(map(len, kept)):
-            return None
+            raise ValueError(nothing)
         kept.append(draw(generator))
     return np.concatenate(kept)[:n]
 
@@ -224,8 +221,7 @@ def directions(n_classes: int, n_features: int, seed: int = 0) -> Floats:
         candidates = _on_sphere(generator, d, _CANDIDATES)
         closeness = (candidates @ W.T).max(axis=1, initial=-1.0)
         W = np.vstack([W, candidates[np.argmin(closeness)]])
-    scaled: Floats = W / np.sqrt(K)
-    return scaled
+    return W / math.sqrt(K)
 
 
 def several_right(rounds: int = 100_000, seed: int = 0) -> tuple[Floats, npt.NDArray[np.bool_]]:
@@ -260,24 +256,22 @@ def several_right(rounds: int = 100_000, seed: int = 0) -> tuple[Floats, npt.NDA
     def some_rows(generator: np.random.Generator) -> Floats:
         rows = np.column_stack([_on_sphere(generator, W.shape[1] - 1), np.ones(_AT_ONCE)]) / math.sqrt(2.0)
         scores = rows @ W.T
-        found: Floats = rows[(np.abs(scores) >= least).all(axis=1) & (scores > 0.0).any(axis=1)]
-        return found
+        return rows[(np.abs(scores) >= least).all(axis=1) & (scores > 0.0).any(axis=1)]
 
-    X = cast(Floats, _collected(n, seed, some_rows))
+    X = _collected(n, seed, some_rows, "no row has a right label")
     return X, X @ W.T > 0.0
 
 
 def several_right_separators(seed: int = 0) -> Floats:
     """Return the separators of `several_right`, one row for each label; their squared lengths add up to 1."""
     W = np.column_stack([directions(_N_LABELS, _N_FEATURES, seed), np.full(_N_LABELS, -_LEVEL / math.sqrt(_N_LABELS))])
-    separators: Floats = W / math.hypot(1.0, _LEVEL)
-    return separators
+    return W / math.hypot(1.0, _LEVEL)
 
 
 def _on_sphere(generator: np.random.Generator, n_features: int, n: int = _AT_ONCE) -> Floats:
     rows = generator.normal(size=(n, n_features))
-    found: Floats = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return found
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows
 
 
 def _rows_near_borders(W: Floats, margin: float, generator: np.random.Generator) -> Floats:
@@ -290,5 +284,4 @@ def _rows_near_borders(W: Floats, margin: float, generator: np.random.Generator)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     order = np.sort(rows @ W.T, axis=1)
     gaps = order[:, -1] - order[:, -2]
-    found: Floats = rows[(gaps >= margin) & (gaps <= 2.0 * margin)]
-    return found
+    return rows[(gaps >= margin) & (gaps <= 2.0 * margin)]

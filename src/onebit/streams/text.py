@@ -137,11 +137,10 @@ def _read_cells(path: Path, text: bytes, delimiter: str, *, quickly: bool = True
 def _read_quickly(text: bytes, delimiter: str) -> pl.DataFrame | None:
     """Return all cells by Polars, or None where it may read them differently from the csv module."""
     body = text.lstrip(b"\r\n")
-    is_odd = delimiter == " " or not delimiter.isascii() or text.count(b"\r") != text.count(b"\r\n")
     has_quotes = b'"' in text
+    is_odd = delimiter == " " or not delimiter.isascii() or text.count(b"\r") != text.count(b"\r\n")
+    is_odd = is_odd or body.startswith((*_ZLIB, codecs.BOM_UTF8))
     if is_odd or (has_quotes and re.search(re.escape(delimiter).encode() + rb'[ \t]+"', text)):
-        return None
-    if body.startswith((*_ZLIB, codecs.BOM_UTF8)):
         return None
     try:
         cells = pl.read_csv(
@@ -231,8 +230,6 @@ def read_arff(path: Path, content: bytes, reading: Reading) -> Table:
     columns = []
     for j, (name, kind) in enumerate(found["attributes"]):
         values = [row[j] for row in found["data"]]
-        if isinstance(kind, list):
-            columns.append(pl.Series(name, values, dtype=pl.String).cast(pl.Categorical))
-        else:
-            columns.append(pl.Series(name, values, dtype=pl.String if kind == "STRING" else pl.Float64))
+        dtype = pl.Categorical if isinstance(kind, list) else pl.String if kind == "STRING" else pl.Float64
+        columns.append(pl.Series(name, values, dtype=dtype))
     return table_of_frame(path, pl.DataFrame(columns), "ARFF")

@@ -28,8 +28,7 @@ from onebit.theory.exact import Objects, whole_multiple
 Kind = Literal["weak", "strong"]
 
 _LARGEST = Fraction(sys.float_info.max)
-# Rows whose products are formed at a time.
-_BLOCK = 4096
+_BLOCK = 4096  # rows whose products are formed at a time
 _EPSILON = 2.0**-53
 # What underflows in sums of products of numbers up to 1, or in scaling them to 1, is far below this.
 _UNDERFLOW = 2.0**-900

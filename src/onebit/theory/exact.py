@@ -18,9 +18,8 @@ from onebit.inputs import Floats, Integers, check_rows, dense
 Number = int | float | Fraction
 Objects = npt.NDArray[np.object_]  # arrays of fractions, or of Python's integers of any size
 
-# An exact solution takes time that grows with the cube of the equations, and seconds for so many.
-_MOST_EQUATIONS = 200
-_PRIME = 2**31 - 1  # products of two numbers below it fit 64 bits
+_MOST_EQUATIONS = 200  # an exact solution takes time that grows with the cube of the equations, and seconds for so many
+_PRIME = 2_971_215_073  # products of two numbers below it fit 64 bits; no number that data are likely to hold
 
 
 def check_fraction(name: str, value: Any) -> Fraction:

@@ -323,8 +323,8 @@ class FeatureMap:
         """Return ⟨φ(x), φ(x')⟩, exactly, one coordinate at a time; ``normalize`` is not applied."""
         left, right = check_point("x", x, self.n_variables), check_point("other", other, self.n_variables)
         # x^α·x'^α = (xx')^α, entry by entry, so that powers are taken once.
-        values = zip(self.squared_scales, self.exponents, strict=True)
-        return sum((square * _monomial(left * right, alpha) for square, alpha in values), Fraction(0))
+        products, terms = left * right, zip(self.squared_scales, self.exponents, strict=True)
+        return sum((square * _monomial(products, alpha) for square, alpha in terms), Fraction(0))
 
     def vector(self, polynomial: MultivariatePolynomial) -> Floats:
         """Return Lemma 9's c, with p(x) = ⟨c, φ(x)⟩."""

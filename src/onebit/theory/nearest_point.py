@@ -14,6 +14,7 @@ Lawson, Hanson (1974). Solving Least Squares Problems. Prentice-Hall. Chapter 23
 Wolfe (1976). Finding the nearest point in a polytope. Mathematical Programming.
 """
 
+import math
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from typing import Any, NamedTuple
@@ -27,13 +28,11 @@ from onebit.theory.certificates import Kind, condition_signs
 
 _Numbers = npt.NDArray[Any]  # floats, or decimals as objects
 
-# Vertices worked through between two passes over all of them: the worst stay among the worst for a while.
-_POOL = 256
+_POOL = 256  # vertices worked through between two passes over all of them: the worst stay among the worst for a while
 # A pool is done when the worst of it is ten times less violated than at first: then a pass over all pays.
 _POOL_SHARE = 0.1
 GAP = 1e-9  # the relative distance of the two sides that is asked for: three digits beyond the six that are printed
-# One pass can be held up by rounding; three in a row mean that no further step is possible.
-_STALLED_PASSES = 3
+_STALLED_PASSES = 3  # one pass can be held up by rounding; three in a row mean that no further step is possible
 _DIGITS = 100  # of a decimal
 
 
@@ -123,7 +122,12 @@ def nearest_point(
         stalled = 0
         while True:
             values, vertices = hull.price(active.direction)
-            point = active.both_sides(hull, float(values.min()))
+            chosen, direction = np.array(active.vertices), active.direction.astype(float)
+            combination = (active.weights @ hull.rows(chosen)).astype(float)
+            # The sum and the length may be rounded: neither is a difference of larger numbers.
+            upper = float(np.linalg.norm(combination)) / float(active.weights.sum())
+            lower = float(values.min()) / (float(np.linalg.norm(direction)) or math.inf)
+            point = _NearestPoint(direction, chosen, active.weights, lower, upper)
             if on_pass is not None:
                 on_pass(point.gap)
             if point.gap <= GAP or point.upper <= active.zero or stalled >= _STALLED_PASSES:
@@ -168,15 +172,6 @@ class _ActiveSet:
         self._q = np.zeros((size, dimension + 1))  # row j is the j-th orthonormal vector
         self._r = np.zeros((size, size))
         self._project()
-
-    def both_sides(self, hull: Hull, worst: float) -> _NearestPoint:
-        """Return the direction and the combination; `worst` is the direction's least product."""
-        vertices, direction = np.array(self.vertices), self.direction.astype(float)
-        combination = (self.weights @ hull.rows(vertices)).astype(float)
-        # the sum and the length may be rounded: neither is a difference of larger numbers.
-        upper = float(np.linalg.norm(combination)) / float(self.weights.sum())
-        length = float(np.linalg.norm(direction))
-        return _NearestPoint(direction, vertices, self.weights, worst / length if length > 0.0 else 0.0, upper)
 
     def bring_in(self, row: _Numbers, vertex: int) -> list[int]:
         """Add a vertex, go to the best weights, and return the vertices that this drove out."""

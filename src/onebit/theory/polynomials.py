@@ -169,25 +169,26 @@ def chebyshev_coefficients(n: int) -> tuple[int, ...]:
 
     By Proposition 15, Tₙ has degree n, leading coefficient 2ⁿ⁻¹ (n ≥ 1) and norm at most (1+√2)ⁿ.
     """
-    return tuple(_chebyshev_of(check_integer("n", n, low=0), _IDENTITY).coef.tolist())
+    return tuple(chebyshev(n, _IDENTITY).coef.tolist())
 
 
-def _chebyshev_of(n: int, z: Any) -> Any:
-    """Return Tₙ of a number or of a polynomial of one variable, by T₂ₖ = 2Tₖ² − 1 and T₂ₖ₊₁ = 2TₖTₖ₊₁ − z."""
-    low, high = 1 + 0 * z, z
-    for bit in f"{n:b}":
+def chebyshev(n: int, z: Number | Polynomial) -> Any:
+    """Return Tₙ(z), exactly: a fraction, or a polynomial of one variable for a polynomial of Python's numbers.
+
+    By Proposition 15, Tₙ(cos θ) = cos nθ and Tₙ(cosh θ) = cosh nθ, so |Tₙ| ≤ 1 on [−1, 1], and
+    Tₙ(z) ≥ 1 + n²(z−1) for z ≥ 1.
+    """
+    high = _exact(z)
+    low, z = 1 + 0 * high, high
+    # T₂ₖ = 2Tₖ² − 1 and T₂ₖ₊₁ = 2TₖTₖ₊₁ − z.
+    for bit in f"{check_integer('n', n, low=0):b}":
         middle = 2 * low * high - z
         low, high = (2 * low**2 - 1, middle) if bit == "0" else (middle, 2 * high**2 - 1)
     return low
 
 
-def chebyshev(n: int, z: Number) -> Fraction:
-    """Return Tₙ(z), exactly.
-
-    By Proposition 15, Tₙ(cos θ) = cos nθ and Tₙ(cosh θ) = cosh nθ, so |Tₙ| ≤ 1 on [−1, 1], and
-    Tₙ(z) ≥ 1 + n²(z−1) for z ≥ 1.
-    """
-    return Fraction(_chebyshev_of(check_integer("n", n, low=0), check_fraction("z", z)))
+def _exact(z: Number | Polynomial) -> Any:
+    return z if isinstance(z, Polynomial) else check_fraction("z", z)
 
 
 class ChebyshevConstruction(HalfspacePolynomial):
@@ -220,7 +221,7 @@ class ChebyshevConstruction(HalfspacePolynomial):
         return self.degree_bound / 2.0 * math.log2(constant * self.degree_bound)
 
     def _parts(self, z: Any) -> tuple[Any, ...]:
-        return (_chebyshev_of(self.s, 1 - z) ** self.r,)
+        return (chebyshev(self.s, 1 - z) ** self.r,)
 
     def _assembled(self, parts: Sequence[Sequence[Any]]) -> Any:
         return len(parts) + Fraction(1, 2) - sum(power for (power,) in parts)
@@ -240,31 +241,23 @@ class ChebyshevConstruction(HalfspacePolynomial):
         return (scores.shape[1] + 0.5) * np.exp2(-scale) - powers.sum(axis=1), scale
 
 
-def stairs(n: int, z: Number) -> Fraction:
-    """Return P_n(z) = (z−1)·∏_{i=1..n}(z−2ⁱ)², exactly.
+def stairs(n: int, z: Number | Polynomial) -> Any:
+    """Return P_n(z) = (z−1)·∏_{i=1..n}(z−2ⁱ)², exactly, of a number or a polynomial as `chebyshev`.
 
     Lemma 16: P_n(−z) ≤ P_n(z) ≤ 0 on [0, 1]; 0 ≤ 4·P_n(z) ≤ −P_n(−z) on [1, 2ⁿ]; −P_n(−z) ≥ 2^(n(n+1)) for z ≥ 0.
     """
-    return Fraction(_stairs_of(check_integer("n", n, low=0), check_fraction("z", z)))
+    point, steps = _exact(z), range(1, check_integer("n", n, low=0) + 1)
+    return math.prod(((point - 2**i) ** 2 for i in steps), start=point - 1)
 
 
-def _stairs_of(n: int, z: Any) -> Any:
-    """Return P_n of a number or of a polynomial of one variable."""
-    return math.prod(((z - 2**i) ** 2 for i in range(1, n + 1)), start=z - 1)
-
-
-def numerator_and_denominator(n: int, k: int, z: Number) -> tuple[Fraction, Fraction]:
+def numerator_and_denominator(n: int, k: int, z: Number | Polynomial) -> tuple[Any, Any]:
     """Return A(z) = P_n(z)ᵏ − P_n(−z)ᵏ and B(z) = −P_n(z)ᵏ − P_n(−z)ᵏ, exactly; S = A/B imitates the sign of z.
 
     Lemma 17, for k = r and m halfspaces: 1 ≤ S ≤ 1 + 1/(2m) on [1, 2ⁿ], S is odd, |S| ≤ 1 on [−1, 1], and
     B ≥ (1 − 1/(4m+1))·2^(n(n+1)r) on [−2ⁿ, 2ⁿ].
     """
-    return _odd_and_even(check_integer("n", n, low=0), check_integer("k", k, low=0), check_fraction("z", z))
-
-
-def _odd_and_even(n: int, k: int, z: Any) -> tuple[Any, Any]:
-    """Return A and B of a number or of a polynomial of one variable."""
-    right, left = _stairs_of(n, z) ** k, _stairs_of(n, -z) ** k
+    power = check_integer("k", k, low=0)
+    right, left = stairs(n, z) ** power, stairs(n, -_exact(z)) ** power
     return right - left, -right - left
 
 
@@ -310,7 +303,7 @@ class RationalConstruction(HalfspacePolynomial):
         return sum((a / b for a, b in map(self._parts, scores)), Fraction(1, 2) - len(scores))
 
     def _parts(self, z: Any) -> tuple[Any, ...]:
-        return _odd_and_even(self.s, self.r, z * (1 / self.halfspaces.margin))
+        return numerator_and_denominator(self.s, self.r, z * (1 / self.halfspaces.margin))
 
     def _assembled(self, parts: Sequence[Sequence[Any]]) -> Any:
         total, product = 0, 1

@@ -25,12 +25,9 @@ from onebit.theory.certificates import Certificate, Kind, Separator
 from onebit.theory.exact import vanishing_weights
 from onebit.theory.nearest_point import GAP, Hull, as_decimals, nearest_point
 
-# Lengths of a few such rows together are floats still.
-_LONGEST = 1e307
-# What normalizing rows in floats adds to their length, with much to spare.
-_UNIT_BALL_SLACK = 1e-10
-# Two sides as near as this need no second attempt.
-_SETTLED = 1e-8
+_LONGEST = 1e307  # lengths of a few such rows together are floats still
+_UNIT_BALL_SLACK = 1e-10  # what normalizing rows in floats adds to their length, with much to spare
+_SETTLED = 1e-8  # two sides as near as this need no second attempt
 # A combination longer than this share of the radius is not zero, where shares and lengths are floats of full precision.
 _PERHAPS_ZERO = 1e-6
 _ANY_LENGTH = 2.0**-1000
@@ -40,10 +37,8 @@ _MOST_WORK = 5e6
 _ROUNDING = 1e-15
 # How far L·Lᵀ may miss the kernel: far more than rounding does, far less than a kernel that is not positive definite.
 _NEGATIVE = 1e-8
-# Rows that are worked on at a time, where each takes much memory.
-_BLOCK = 128
-# So many examples are compared with the kernel itself; all of them would cost n² kernel values.
-_COMPARED = 256
+_BLOCK = 128  # rows that are worked on at a time, where each takes much memory
+_COMPARED = 256  # so many examples are compared with the kernel itself; all of them would cost n² kernel values
 
 
 class Progress(NamedTuple):

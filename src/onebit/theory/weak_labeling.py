@@ -26,12 +26,10 @@ _Vector = tuple[Fraction, ...]
 _Weights = tuple[_Vector, ...]
 _Choices = tuple[tuple[int, int], ...]
 
-# The label of the subsets and of the origin, which the other two labels have to beat at the elements.
-_WHOLE = 2
+_WHOLE = 2  # the label of the subsets and of the origin, which the other two labels have to beat at the elements
 # Simple weights first: they are easier to read, and to calculate with. At last the weights as they are.
 _DENOMINATORS = (1, 2, 10, 100, 10_000, 2**1100)
-# What is smaller is the linear program's rounding: t, and multipliers as a share of the largest.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # what is smaller is the linear program's rounding: t, and multipliers as a share of the largest
 
 
 class Fact(NamedTuple):

@@ -9,7 +9,7 @@ from onebit.checks.problems import noisy_problem
 from onebit.kernels import Gaussian, Laplace, Linear
 from onebit.learners.bandit_svm import bank
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
-from onebit.learners.bandit_svm.state import plan_members
+from onebit.learners.bandit_svm.state import _plan_members
 
 
 def guarded(kernel: Any = "auto", **settings: Any) -> onebit.BanditSVM:
@@ -19,7 +19,7 @@ def guarded(kernel: Any = "auto", **settings: Any) -> onebit.BanditSVM:
 
 def planned(*kernels: Any) -> tuple[Any, Settings]:
     """Return the kernels with values of their own, and the plan of a bank of these."""
-    return plan_members(kernels, onebit.BanditSVM()._checked_settings(), 5)
+    return _plan_members(kernels, onebit.BanditSVM()._checked_settings(), 5)
 
 
 def test_powers_are_had_by_squaring() -> None:

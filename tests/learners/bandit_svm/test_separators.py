@@ -29,7 +29,7 @@ def state_of(learner: onebit.BanditSVM) -> Any:
 
 @jit
 def store_row(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
-    return separators.store_row(state, scratch, settings, 1.0)
+    return separators._store_row(state, scratch, settings, 1.0)
 
 
 def test_the_linear_kernel_forgets_nothing() -> None:
@@ -53,8 +53,8 @@ def test_the_linear_kernel_forgets_nothing() -> None:
 
 
 @jit
-def place_to_free(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
-    return separators.place_to_free(state, scratch, settings)
+def _place_to_free(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
+    return separators._place_to_free(state, scratch, settings)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_the_example_makes_room_whose_projection_loses_least(kernel: Any) -> Non
     arrays, plan, trust = played.arrays, played.settings.plan, played.trust
     assert arrays.counts[bank.REMOVED] > 50
     if plan[np.argmax(trust), bank.IS_LINEAR]:
-        assert place_to_free(arrays, played.scratch, played.settings) == arrays.counts[bank.REMOVED] % 20
+        assert _place_to_free(arrays, played.scratch, played.settings) == arrays.counts[bank.REMOVED] % 20
         trust = arrays.members[:, bank.TRUST] = [0.5, 1.0]
     is_kernel = plan[:, bank.IS_LINEAR] == 0
     lost = np.zeros(20)
@@ -82,7 +82,7 @@ def test_the_example_makes_room_whose_projection_loses_least(kernel: Any) -> Non
         assert arrays.importance[k] == pytest.approx(norms, rel=1e-9, abs=1e-12)
         rest = np.diag(gram) - others.max(axis=1) ** 2 / np.diag(gram)[nearest]
         lost += trust[k] / np.max(np.asarray(trust)[is_kernel]) * norms * rest
-    assert lost[place_to_free(arrays, played.scratch, played.settings)] == pytest.approx(
+    assert lost[_place_to_free(arrays, played.scratch, played.settings)] == pytest.approx(
         lost.min(), rel=1e-6, abs=1e-12
     )
 

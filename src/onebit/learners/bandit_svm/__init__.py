@@ -1,8 +1,8 @@
 """BanditSVM: keep what answers prove, and the largest-margin separators consistent with it.
 
-Here is the learner. `bank` has its arrays; `separators` is what answers prove, separators consistent with it, and the
-store of examples; `guesses` is how members, guard and regressions make one guess; `rounds` scores a row and learns from
-an answer; `state` calls that compiled code, and does what is rare.
+Here is the learner. `bank` has its arrays, and the loops that several use; `separators` is what answers prove,
+separators consistent with it, and the store of examples; `guesses` is how members, guard and regressions make one
+guess; `rounds` scores a row and learns from an answer; `state` calls that compiled code, and does what is rare.
 """
 
 import math

@@ -31,7 +31,7 @@ class Settings(NamedTuple):
     full_information: bool  # whether every answer is the right label itself
     exclusive: bool  # whether a right label proves all others wrong
     finds_out: bool  # whether that is given up once answers speak against it
-    # The rest is written by `plan_members`. Of each member: whose kernel values it uses, how often they are squared,
+    # The rest is written by `BankState`. Of each member: whose kernel values it uses, how often they are squared,
     # whether it keeps weights; of each kernel with values of its own: formula, whether it is about unit rows,
     # parameter; whether no kernel value overflows or needs Python: then not all members must be asked.
     plan: Integers = np.zeros((0, 3), np.int64)

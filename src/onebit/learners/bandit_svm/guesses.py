@@ -97,6 +97,8 @@ def may_guess_alone(mixture: Floats) -> bool:
 @jit_internal
 def count_sure(mixture: Floats, is_wrong: bool) -> None:
     """Count a round in which the leading separator was sure."""
+    if mixture.shape[0] == 0:
+        return
     numbers = mixture[bank.NUMBERS]
     numbers[bank.SURE] += 1.0
     if is_wrong or numbers[bank.SURE_WRONG] > _NEXT_TO_NOTHING:
@@ -105,7 +107,7 @@ def count_sure(mixture: Floats, is_wrong: bool) -> None:
 
 
 @jit_internal
-def write_vote(state: BankArrays, scratch: BankScratch, m: int) -> None:
+def _write_vote(state: BankArrays, scratch: BankScratch, m: int) -> None:
     """Write the weighted mean of the members that were asked."""
     scores, opinions, total = scratch.scores, scratch.opinions, 0.0
     scores[:] = 0.0
@@ -122,7 +124,7 @@ def write_vote(state: BankArrays, scratch: BankScratch, m: int) -> None:
 
 
 @jit_internal
-def pass_over(state: BankArrays, scratch: BankScratch) -> None:
+def _pass_over(state: BankArrays, scratch: BankScratch) -> None:
     """Lower the scores of labels that were proved wrong of this very row, so that no mistake on it is repeated."""
     scores, room, n = scratch.scores, scratch.propensities, scratch.flags[bank.ROW_ENTRIES]
     # One member's scores are not clipped: where rows are long they may differ by any amount.
@@ -142,7 +144,7 @@ def pass_over(state: BankArrays, scratch: BankScratch) -> None:
 
 
 @jit_internal
-def prefer(state: BankArrays, scratch: BankScratch, settings: Settings, unclaimed: float) -> None:
+def _prefer(state: BankArrays, scratch: BankScratch, settings: Settings, unclaimed: float) -> None:
     """Raise the scores of classes of which little is known.
 
     `unclaimed` is the rate of mistakes of late, where no class claims the row: if it is low, such classes are rare.
@@ -158,7 +160,7 @@ def prefer(state: BankArrays, scratch: BankScratch, settings: Settings, unclaime
 
 
 @jit_internal
-def newcomer(state: BankArrays, scratch: BankScratch) -> int:
+def _newcomer(state: BankArrays, scratch: BankScratch) -> int:
     """Return a class to try where the stored rows nearest to the row are all mistakes, or −1.
 
     A class that first appears late is held down by thousands of answers in favour of others. One that was hardly ever
@@ -189,6 +191,27 @@ def newcomer(state: BankArrays, scratch: BankScratch) -> int:
         chance *= min(max(state.watch[bank.LATELY], _LEAST_RATE), 0.5)
     best = highest_of(room)
     return best if room[best] > -math.inf else -1
+
+
+@jit_internal
+def write_scores(state: BankArrays, scratch: BankScratch, settings: Settings, is_alone: bool) -> None:
+    """Write the scores that the guess is made from, from the opinions of the members that were asked."""
+    scores, flags = scratch.scores, scratch.flags
+    _write_vote(state, scratch, settings.plan.shape[0])
+    if settings.guarded:
+        top = scores[highest_of(scores)]
+        if top <= bank.HELD_WRONG:
+            flags[bank.DENIED] = 1
+            _pass_over(state, scratch)
+        _prefer(state, scratch, settings, state.watch[bank.LATELY] if top < 0.0 else 0.0)
+    if state.mixture.shape[0] > 0 and not is_alone:
+        estimate(state, scratch)
+        tried = _newcomer(state, scratch) if settings.guarded else -1
+        if tried >= 0:
+            flags[bank.DENIED] = 1  # so that a mistake is stored
+            scores[tried] = scores[highest_of(scores)] + 1.0
+        elif not flags[bank.ASK_ALL]:
+            propose(state, scratch)
 
 
 @jit_internal

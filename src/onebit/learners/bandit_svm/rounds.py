@@ -26,7 +26,6 @@ SCORE, SCORE_ALL, CHOOSE, LEARN, PLAY, REFIT = range(6)
 are, where `explored` is whether the regressions propose first; LEARN from an answer about the row scored last; PLAY
 rows and labels; REFIT the stored examples, where `explored` is whether to learn from them."""
 
-_LESSON = 0.03  # what a productive example counts beside a wrong opinion: trust the member that fits
 _TOO_LONG = 1e150  # beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number
 _FIRST_BLOCK = 16  # rows in the first block of a quiet stretch: most stretches are short
 
@@ -123,8 +122,10 @@ def _write_scores(
 
 
 @jit_internal
-def ask(state: BankArrays, scratch: BankScratch, settings: Settings, first: int, stop: int, compares_all: bool) -> None:
-    """Write the scores that some members give to the row, unless they are written; and all bases' values, if wanted."""
+def _ask(
+    state: BankArrays, scratch: BankScratch, settings: Settings, first: int, stop: int, compares_all: bool
+) -> None:
+    """Write some members' scores of the row, unless they are written; and all bases' values, if `compares_all`."""
     plan, opinions, raw_unit = settings.plan, scratch.opinions, scratch.entries[bank.RAW_UNIT]
     m, n = plan.shape[0], scratch.flags[bank.ROW_ENTRIES] - settings.scales
     for k in range(first, stop):
@@ -144,7 +145,7 @@ def ask(state: BankArrays, scratch: BankScratch, settings: Settings, first: int,
 
 
 @jit_internal
-def refit(state: BankArrays, scratch: BankScratch, settings: Settings, learns: bool) -> bool:
+def _refit(state: BankArrays, scratch: BankScratch, settings: Settings, learns: bool) -> bool:
     """Write the kernel values of all stored examples, as if they came one after the other.
 
     If asked to learn, score them all again, and replay what has changed; return whether all scores are numbers.
@@ -189,7 +190,7 @@ def _square(scratch: BankScratch, settings: Settings, k: int) -> float:
 
 
 @jit_internal
-def score_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows: Any, t: int) -> int:
+def _score_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows: Any, t: int) -> int:
     """Write what is known about row t, and the scores that the guess is made from; return READY, FULL or UNSCORED."""
     counts, members, flags = state.counts, state.members, scratch.flags
     opinions, scores = scratch.opinions, scratch.scores
@@ -214,29 +215,15 @@ def score_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows:
     flags[bank.REFERENCE], flags[bank.FOLLOW], flags[bank.DENIED] = reference, follow, 0
     is_alone = settings.is_bounded and not follow and not flags[bank.ASK_ALL] and guesses.may_guess_alone(state.mixture)
     if is_alone:
-        ask(state, scratch, settings, leader, leader + 1, False)
+        _ask(state, scratch, settings, leader, leader + 1, False)
         is_alone = guesses.is_sure(opinions[leader], separators.is_exclusive(counts, settings))
     if not is_alone:
-        ask(state, scratch, settings, 0, n_asked, False)
+        _ask(state, scratch, settings, 0, n_asked, False)
     for k in range(0 if settings.is_bounded else m):
         row, square = scratch.entries[:, : flags[bank.ROW_ENTRIES]], _square(scratch, settings, k)
         if is_lost(square, length**2, row, bank.UNIT) or ready_if_finite(opinions[k]) != READY:
             return UNSCORED
-    guesses.write_vote(state, scratch, m)
-    if settings.guarded:
-        top = scores[guesses.highest_of(scores)]
-        if top <= bank.HELD_WRONG:
-            flags[bank.DENIED] = 1
-            guesses.pass_over(state, scratch)
-        guesses.prefer(state, scratch, settings, state.watch[bank.LATELY] if top < 0.0 else 0.0)
-    if state.mixture.shape[0] > 0 and not is_alone:
-        guesses.estimate(state, scratch)
-        tried = guesses.newcomer(state, scratch) if settings.guarded else -1
-        if tried >= 0:
-            flags[bank.DENIED] = 1  # so that a mistake is stored
-            scores[tried] = scores[guesses.highest_of(scores)] + 1.0
-        elif not flags[bank.ASK_ALL]:
-            guesses.propose(state, scratch)
+    guesses.write_scores(state, scratch, settings, is_alone)
     return READY
 
 
@@ -245,9 +232,9 @@ def _learn_row(
     state: BankArrays, scratch: BankScratch, settings: Settings, label: int, explored: bool, correct: bool, truth: int
 ) -> bool:
     """Learn from the answer about the row at hand, and return whether it was stored."""
-    members, counts, flags = state.members, state.counts, scratch.flags
-    opinions, targets, has_regressions = scratch.opinions, scratch.targets, state.mixture.shape[0] > 0
-    m, n_asked, n_classes, lately = settings.plan.shape[0], members.shape[0], targets.shape[0], state.watch[bank.LATELY]
+    counts, flags, opinions, targets = state.counts, scratch.flags, scratch.opinions, scratch.targets
+    m, n_asked, n_classes = settings.plan.shape[0], opinions.shape[0], targets.shape[0]
+    lately, has_regressions = state.watch[bank.LATELY], state.mixture.shape[0] > 0
     n, kind = flags[bank.ROW_ENTRIES] - settings.scales, flags[bank.ROW_KIND]
     exclusive = separators.is_exclusive(counts, settings)
     known = separators.prove(label, correct, truth, settings.is_closed, exclusive, targets)
@@ -263,7 +250,7 @@ def _learn_row(
         is_denied = flags[bank.DENIED] != 0 and not correct
         is_wanted = is_wanted or is_denied or separators.is_productive(targets, reference)
     if is_wanted or not correct:
-        ask(state, scratch, settings, 0, n_asked, True)
+        _ask(state, scratch, settings, 0, n_asked, True)
         is_wanted = is_wanted or separators.is_productive(targets, reference)
     state.guesses[bank.RIGHT if correct else bank.WRONG, label] += 1
     if not correct and explored:
@@ -272,7 +259,7 @@ def _learn_row(
         counts[bank.DISPUTED] += 1
     guessed = guesses.highest_of(opinion)
     is_known = guessed in (label, known) or (known >= 0 and exclusive)
-    if has_regressions and is_known and guesses.is_sure(opinion, exclusive):
+    if is_known and guesses.is_sure(opinion, exclusive):
         guesses.count_sure(state.mixture, guessed != known)
     if has_regressions and are_asked:
         is_given = exclusive and (truth >= 0 or (settings.is_closed and n_classes == 2))
@@ -280,15 +267,8 @@ def _learn_row(
     if are_asked or not correct:  # otherwise the leader was sure, and right
         guesses.judge_members(state, scratch, m, label, known, exclusive, lately)
     if is_wanted:
-        # Before the store makes room, which changes opinions: productive is what was so when the guess was made.
-        for k in range(n_asked):
-            if separators.is_productive(targets, opinions[k]):
-                members[k, bank.PRODUCED] += 1.0
-                members[k, bank.LOSS] += _LESSON
-                if k == m:
-                    separators.teach_guard(state, scratch, opinions[k], n, settings.softness)
         length = guesses.shortened(scratch.numbers[bank.ROW_LENGTH], scratch.unit.shape[0])
-        separators.replay_all(state, scratch, settings, separators.store_row(state, scratch, settings, length))
+        separators.learn(state, scratch, settings, length)
     # A new scale is due after 1, 2, 4, 8, … rows of a kind.
     counts[bank.SEEN + kind] += 1
     n_seen = counts[bank.SEEN + kind]
@@ -322,11 +302,11 @@ def run(
     (t, start, seed, first_round), (label, explored, correct, truth) = where, answer
     counts, checkpoints, cumulative, guessed = record
     if task == REFIT:
-        return t, why, label, refit(state, scratch, settings, explored)
+        return t, why, label, _refit(state, scratch, settings, explored)
     stop = y.shape[0] if task == PLAY else out.shape[0] if task == SCORE_ALL else t + 1
     while t < stop:
         if task in (SCORE, SCORE_ALL, PLAY):
-            why = score_row(state, scratch, settings, rows, t)
+            why = _score_row(state, scratch, settings, rows, t)
             if why != READY:
                 break
         if task == SCORE_ALL:
@@ -379,7 +359,7 @@ def _see_rows(X: Floats, first: int, n_rows: int, scale: Floats, units: Floats, 
 
 @partial(jit_no_refcount, is_long=True)
 def play_quiet(arrays: Any, X: Floats, y: Integers, leader: Any, columns: Integers, block: Floats) -> int:
-    """Play quiet rounds as `score_row` and `_learn_row` would, to the last bit; return how many: the next is not quiet.
+    """Play quiet rounds as `_score_row` and `_learn_row` would, to the last bit; return how many.
 
     Only the leading member is asked, about a block of rows at a time, by the same operations in the same order; its
     kernel's values must not depend on which of two rows came first. `leader` is its number, with the units, lengths and
@@ -423,8 +403,7 @@ def play_quiet(arrays: Any, X: Floats, y: Integers, leader: Any, columns: Intege
                 watch[0], watch[1], watch[2], watch[3] = before
                 return t
             state.guesses[bank.RIGHT, y[t]] += 1
-            if state.mixture.shape[0] > 0:
-                guesses.count_sure(state.mixture, False)
+            guesses.count_sure(state.mixture, False)
             state.counts[bank.SEEN + bank.DENSE] = n
             for j in range(scale.shape[1]):
                 count_entry(statistics, j, X[t, j], n, True)

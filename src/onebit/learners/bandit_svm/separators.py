@@ -25,6 +25,7 @@ from onebit.learners.bandit_svm import bank
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 
 _MUCH = 0.8  # a fact that lacks this much of its margin is stored in any case
+_LESSON = 0.03  # what a productive example counts beside a wrong opinion: trust the member that fits
 _TRIGGER = 0.3  # a step below this share of the mean coefficient changes little (docs/experiments/bandit-svm.md)
 _TOLERANCE = 1e-3  # of the margin: closer than guesses can tell, and replays need not go on
 _LARGE = 1e300  # squares of coefficients beyond this would overflow in sums
@@ -198,7 +199,7 @@ def stepped(alpha: float, target: float, score: float, square: float, softness: 
 
 
 @jit_internal
-def teach_guard(state: BankArrays, scratch: BankScratch, opinion: Floats, n: int, softness: float) -> None:
+def _teach_guard(state: BankArrays, scratch: BankScratch, opinion: Floats, n: int, softness: float) -> None:
     """Update the guard with every fact that it violates; it keeps no examples, and replays nothing."""
     unit, targets, square = scratch.entries[bank.RAW_UNIT], scratch.targets, 0.0
     for e in range(n):
@@ -326,7 +327,7 @@ def _note_nearest(gram: Floats, place: int, size: int, nearest: Integers) -> Non
 
 
 @jit_internal
-def place_to_free(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
+def _place_to_free(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
     """Return the place of the example whose projection onto the nearest other one changes the separators least.
 
     For a member that is the squared norm of the coefficients times k(x, x) − k(x, x')²/k(x', x'). Members count by
@@ -397,12 +398,12 @@ def _project(state: BankArrays, scratch: BankScratch, settings: Settings, k: int
 
 
 @jit_internal
-def store_row(state: BankArrays, scratch: BankScratch, settings: Settings, length: float) -> int:
+def _store_row(state: BankArrays, scratch: BankScratch, settings: Settings, length: float) -> int:
     """Store the row, of that length for the regressions, with what is proved of it, and return its place."""
     counts, flags, examples = state.counts, scratch.flags, state.examples
     place, n, is_full = int(counts[bank.SIZE]), flags[bank.ROW_ENTRIES], counts[bank.SIZE] == examples.shape[1]
     if is_full:
-        place = place_to_free(state, scratch, settings)
+        place = _place_to_free(state, scratch, settings)
         counts[bank.REMOVED] += 1
     else:
         counts[bank.SIZE] = place + 1
@@ -435,3 +436,17 @@ def store_row(state: BankArrays, scratch: BankScratch, settings: Settings, lengt
             state.landmarks[j, counts[bank.LANDMARKS]] = length * scratch.unit[j]
         counts[bank.LANDMARKS] += 1
     return place
+
+
+@jit_internal
+def learn(state: BankArrays, scratch: BankScratch, settings: Settings, length: float) -> None:
+    """Store the row, of that length for the regressions, with what is proved of it, and replay."""
+    members, m, n = state.members, settings.plan.shape[0], scratch.flags[bank.ROW_ENTRIES] - settings.scales
+    # Before the store makes room, which changes opinions: productive is what was so when the guess was made.
+    for k in range(members.shape[0]):
+        if is_productive(scratch.targets, scratch.opinions[k]):
+            members[k, bank.PRODUCED] += 1.0
+            members[k, bank.LOSS] += _LESSON
+            if k == m:
+                _teach_guard(state, scratch, scratch.opinions[k], n, settings.softness)
+    replay_all(state, scratch, settings, _store_row(state, scratch, settings, length))

@@ -56,7 +56,7 @@ def _update(state: Any, _row: Rows, scratch: Any, answer: Any, settings: Any) ->
 _COMPILED = CompiledAlgorithm(cast(Any, rounds.run), _guess, _update)
 
 
-def plan_members(kernels: tuple[Kernel, ...], settings: Settings, width: int) -> tuple[tuple[Kernel, ...], Settings]:
+def _plan_members(kernels: tuple[Kernel, ...], settings: Settings, width: int) -> tuple[tuple[Kernel, ...], Settings]:
     """Return the kernels with values of their own, and the settings with the plan of all members.
 
     A kernel whose exponent is another's times a power of two is had by squaring.
@@ -112,7 +112,7 @@ class BankState(State):
     def __init__(
         self, kernels: tuple[Kernel, ...], settings: Settings, n_features: int, n_classes: int, has_regressions: bool
     ) -> None:
-        self.bases, settings = plan_members(kernels, settings, n_features + settings.scales)
+        self.bases, settings = _plan_members(kernels, settings, n_features + settings.scales)
         self.kernels, self.settings, self.n_classes = kernels, settings, n_classes
         self.n_features, self.has_regressions = n_features, has_regressions
         codes, of_units = settings.bases[:, bank.CODE], settings.bases[:, bank.OF_UNITS] != 0.0
@@ -172,7 +172,6 @@ class BankState(State):
                 self._settle(why, rows, t, f"X[{start + t}]")
 
     def extra(self, label: int) -> Floats:
-        """Return what speaks for a label of the row scored last, beside its score (see `guesses.write_extra`)."""
         out, now, seen = np.empty(guesses.N_EXTRA), self.arrays, self.scratch
         learned, known = (now.mixture, now.targets, now.counts), (seen.opinions, seen.estimates, seen.lines, seen.flags)
         guesses.write_extra(learned, known, seen.known[0], len(self.kernels), label, out)
@@ -187,7 +186,6 @@ class BankState(State):
         return rows
 
     def fill(self, row: Rows) -> None:
-        """Write the values of kernels that only Python can compute."""
         size, stored, x = self.size, self._stored(self.arrays), dense(row)
         if self.settings.scales:
             kind = bank.SPARSE if isinstance(row, SparseRows) else bank.DENSE
@@ -303,7 +301,6 @@ class BankState(State):
         self.arrays = BankArrays(*wider)
 
     def restore(self, bookmark: Any) -> None:
-        """Come back to the moment of a bookmark."""
         self.scratch.nearest[:] = 0  # first: broken off, the stored examples are others
         super().restore(bookmark)
 
