@@ -174,21 +174,22 @@ def _listed(texts: list[str], most: int = 8) -> str:
 def _label_and_features(table: Table, reading: Reading) -> tuple[int, str, list[int]]:
     """Return the position of the label, why it is this one, and the positions of the features."""
     names = table.names
-    dropped = set(table.positions(reading.drop))
-    left = [j for j in range(len(names)) if j not in dropped]
-    by_name = [j for j in left if names[j].lower() in LABEL_NAMES]
-    if reading.label is not None:
-        target, why = table.position(reading.label), "as asked for"
-    elif not left:
-        raise ValueError(f"{table.path}: no column is left; drop fewer of {_shorten(names)}")
-    else:
-        target = by_name[0] if by_name else left[-1]
-        why = f"{'by its name' if by_name else 'the last column'}; --label chooses another"
+    asked_for = None if reading.label is None else table.position(reading.label)
     if len(names) == 1:
         raise ValueError(
             f"{table.path}: found only one column, {names[0]!r}; a label needs features beside it. "
             "If there are more, say what stands between them with delimiter (--delimiter)"
         )
+    dropped = set(table.positions(reading.drop))
+    left = [j for j in range(len(names)) if j not in dropped]
+    by_name = [j for j in left if names[j].lower() in LABEL_NAMES]
+    if asked_for is not None:
+        target, why = asked_for, "as asked for"
+    elif not left:
+        raise ValueError(f"{table.path}: no column is left; drop fewer of {_shorten(names)}")
+    else:
+        target = by_name[0] if by_name else left[-1]
+        why = f"{'by its name' if by_name else 'the last column'}; --label chooses another"
     wanted = table.positions(reading.columns)
     for j in dropped & {target, *wanted}:
         role = "the label" if j == target else "one of columns (--columns)"
