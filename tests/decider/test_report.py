@@ -235,7 +235,7 @@ def test_what_is_asked_is_counted_apart(tmp_path: Path) -> None:
         assert 0.1 < told.recent_asked.share < 0.4  # type: ignore[operator]
         assert told.recent_asked.of == 500
         costs = {cost.wrong_at_most: cost.asked for cost in costs_of_limits(recent_events(desk))}
-        shares = [share.share for share in costs.values()]
+        shares = [share.share or 0.0 for share in costs.values()]
         assert shares == sorted(shares, reverse=True), "a wider limit asks less"
         assert 0.1 < costs[0.05].share < 0.4  # type: ignore[operator]
         assert costs[0.05].of == 400

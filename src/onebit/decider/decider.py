@@ -393,18 +393,10 @@ class Decider:
     def open_tickets(
         self, older_than: str | None = None, limit: int = 100, *, asked: bool | None = None, order: str = "newest"
     ) -> list[Ticket]:
-        """Return tickets without feedback, `limit` at most.
+        """Return tickets without feedback, `limit` at most, by `order`: newest, oldest or doubt (least sure) first.
 
-        Parameters
-        ----------
-        older_than : str
-            The id of a ticket, which may be closed: only those before it are returned.
-        limit : int
-            How many at most.
-        asked : bool
-            Only those that were asked about (True), or the others (False).
-        order : "newest", "oldest" or "doubt"
-            Which are first; with "doubt" those with the lowest confidence.
+        `older_than` is the id of a ticket, which may be closed: only those before it are returned. With `asked` only
+        those that were asked about (True), or the others (False).
         """
         return self._read(lambda state: replay.open_tickets(state, older_than, limit, asked, order))
 
