@@ -176,7 +176,7 @@ def test_what_the_client_of_the_sdk_does_not_send(desk: Decider) -> None:
 
 
 def test_a_bug_is_not_told(desk: Decider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    def broken(_desk: Decider) -> Any:
+    def broken(decider: Decider) -> Any:
         raise KeyError("a secret of the house")
 
     monkeypatch.setitem(VERBS, "status", (broken, {}))
@@ -191,7 +191,7 @@ def test_a_bug_is_not_told(desk: Decider, monkeypatch: pytest.MonkeyPatch, caplo
 def test_the_disk_keeps_nobody_waiting(desk: Decider, monkeypatch: pytest.MonkeyPatch) -> None:
     is_free = threading.Event()
 
-    def slow(_desk: Decider) -> Any:
+    def slow(decider: Decider) -> Any:
         return {"waited": is_free.wait(10)}
 
     monkeypatch.setitem(VERBS, "status", (slow, {}))

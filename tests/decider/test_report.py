@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy.stats import binomtest
 
 import onebit
 from onebit.decider.decider import Decider
-from onebit.decider.report import report, share_of
+from onebit.decider.report import costs_of_limits, recent_events, report, share_at_any_time, share_of
 from onebit.decider.tickets import Event
 
 
@@ -190,3 +191,61 @@ def test_reports_again_and_again_read_every_event_once(desk: Decider, monkeypatc
     tickets = [event.ticket for event in events() if event.kind == "feedback"]
     desk.correct_answer(str(tickets[-1]), False)
     assert report(desk, recent) == report(desk)
+
+
+def test_an_interval_at_any_time_holds_at_all_times() -> None:
+    generator, n_missed = np.random.default_rng(0), 0
+    for run in range(60):
+        times = np.arange(2000)
+        probabilities = 0.08 + 0.07 * np.sin(times / 200 + run)  # which change while one looks
+        wrong = np.cumsum(generator.random(2000) < probabilities)
+        means = np.cumsum(probabilities) / (times + 1)
+        looked = [(share_at_any_time(int(wrong[t]), t + 1), means[t]) for t in range(0, 2000, 7)]
+        n_missed += any(not share.low <= mean <= share.high for share, mean in looked)
+    assert n_missed <= 3, "of 60 runs 5 % may be missed"
+    assert share_at_any_time(20, 10_000).high < 0.01
+    assert share_at_any_time(0, 0)[2:] == (None, 0.0, 1.0)
+
+
+def asked_rounds(desk: Decider, n: int) -> int:
+    """Play rounds of a rule that is easy where x is large, and none where it is 0; return how many were asked about."""
+    generator, n_asked = np.random.default_rng(1), 0
+    for _ in range(n):
+        right = str(generator.choice(["a", "b"]))
+        is_hard = generator.random() < 0.3
+        ticket = desk.guess({"x": 0.0 if is_hard else {"a": 1.0, "b": -1.0}[right]})
+        n_asked += ticket.ask
+        if ticket.ask:
+            desk.label(ticket, right)
+        else:
+            desk.tell(ticket, ticket.label == right)
+    return n_asked
+
+
+def test_what_is_asked_is_counted_apart(tmp_path: Path) -> None:
+    path = tmp_path / "desk.onebit"
+    with Decider.open(path, classes=["a", "b"], durability="batch", wrong_at_most=0.05) as desk:
+        n_asked = asked_rounds(desk, 800)
+        told, status = report(desk), desk.status()
+        assert told.asked[:2] == (n_asked, 800)
+        assert told.suggestions_right[:2] == (status.suggestions_right, n_asked)
+        assert told.answered == told.mistakes.of == 800 - n_asked
+        assert told.mistakes_at_any_time.low <= told.mistakes.low
+        assert told.mistakes.high <= told.mistakes_at_any_time.high
+        assert 0.1 < told.recent_asked.share < 0.4  # type: ignore[operator]
+        assert told.recent_asked.of == 500
+        costs = {cost.wrong_at_most: cost.asked for cost in costs_of_limits(recent_events(desk))}
+        shares = [share.share or 0.0 for share in costs.values()]
+        assert shares == sorted(shares, reverse=True), "a wider limit asks less"
+        assert 0.1 < costs[0.05].share < 0.4  # type: ignore[operator]
+        assert costs[0.05].of == 400
+
+
+def test_it_says_that_it_asks_always(desk: Decider) -> None:
+    desk.change(wrong_at_most=0.01)
+    generator = np.random.default_rng(0)
+    for n_rounds in range(1, 501):
+        ticket = desk.guess({"x": 1.0})
+        desk.tell(ticket, ticket.label == generator.choice(["a", "b", "c"]))
+        assert n_rounds not in (499, 500) or ("asks always" in alarms(desk)) == (n_rounds == 500)
+    assert costs_of_limits([]) == [], "nothing is known yet"

@@ -53,6 +53,42 @@ def test_a_round(served: Served) -> None:
     assert served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}, "among": [7]}).json["label"] == 7
 
 
+def test_it_asks_and_is_told_labels(served: Served) -> None:
+    path = "/v1/shop/asking"
+    assert served.ask("PUT", path, LIGHT | {"wrong_at_most": 0.02}).status == 201
+    tickets = [served.ask("POST", f"{path}/guess", {"record": {"x": float(i)}}).json for i in range(3)]
+    assert [(each["ask"], each["confidence"]) for each in tickets] == [(True, None)] * 3
+    assert sorted(tickets[0]["ranking"]) == LIGHT["classes"]
+    queue = served.ask("GET", f"{path}/asked?limit=2&order=oldest").json
+    assert ([each["id"] for each in queue["tickets"]], queue["has_more"]) == (
+        [tickets[0]["id"], tickets[1]["id"]],
+        True,
+    )
+    assert queue["tickets"][1]["record"] == {"values": [["x", "1.0"]], "n_more": 0}
+    answer = {"id": tickets[0]["id"], "label": "b"}
+    assert [served.ask("PUT", f"{path}/label", answer).json for _ in range(2)] == [{"news": True}, {"news": False}]
+    assert is_problem(served.ask("PUT", f"{path}/label", answer | {"label": "c"}), 409, '"label": "c"')
+    assert served.ask("POST", f"{path}/correct", answer | {"label": "c"}).json == {"done": True}
+    assert is_problem(served.ask("PUT", f"{path}/label", {"id": tickets[1]["id"], "label": "z"}), 422, "'z'")
+    assert is_problem(served.ask("GET", f"{path}/asked?order=best"), 422, "'newest', 'oldest', 'doubt'")
+    assert len(served.ask("GET", f"{path}/asked").json["tickets"]) == 2
+    assert served.ask("POST", f"{path}/tell", {"id": tickets[2]["id"], "correct": False}).json == {"news": True}
+    events = served.ask("GET", f"{path}/log").json["events"]
+    assert [each["body"].get("label") for each in events if each["kind"] in ("feedback", "corrected")] == [
+        "b",
+        "c",
+        None,
+    ]
+    assert events[1]["body"]["ranking"] == tickets[0]["ranking"]
+    assert served.ask("GET", f"{path}/limits").json == {"limits": []}
+    assert (
+        served.ask("POST", f"{path}/settings", {"wrong_at_most": None, "ask_at_most": 0.1}).json["ask_at_most"] == 0.1
+    )
+    assert is_problem(served.ask("POST", f"{path}/settings", {"wrong_at_most": 2}), 422, "between 0 and 1")
+    metrics = served.ask("GET", "/metrics").body.decode()
+    assert 'onebit_asked_total{decider="asking",namespace="shop"} 3.0' in metrics
+
+
 def test_an_unknown_ticket_is_404_and_one_that_stands_otherwise_409(served: Served) -> None:
     ids = [served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}}).json["id"] for _ in range(3)]
     assert served.ask("POST", f"{DESK}/tell", {"id": ids[0], "correct": True}).status == 200
@@ -339,7 +375,7 @@ def test_metrics_and_the_page(shared: Served) -> None:
     assert b"http" not in page.body, "nothing is loaded from anywhere"
     assert "default-src 'none'" in page.headers["content-security-policy"]
     paths = shared.ask("GET", "/openapi.json").json["paths"]
-    assert len(paths) == 27
+    assert len(paths) == 30
 
 
 def test_commands(tmp_path: Path) -> None:
@@ -407,6 +443,7 @@ def test_references_lead_somewhere_and_operations_have_names_of_their_own() -> N
     assert set(re.findall(r"#/components/schemas/(\w+)", json.dumps(made))) <= schemas.keys()
     assert schemas["Guess"]["required"] == ["record"]
     assert not schemas["Guess"]["additionalProperties"]
-    assert schemas["TicketResult"]["required"] == ["id", "label", "propensity", "time"]
+    assert schemas["TicketResult"]["required"][:4] == ["id", "label", "propensity", "time"]
+    assert schemas["TicketResult"]["required"][4:] == ["confidence", "ask", "ranking"]
     names = [operation["operationId"] for methods in made["paths"].values() for operation in methods.values()]
     assert len(set(names)) == len(names)

@@ -192,7 +192,7 @@ def fuzz(folder: Path, n_requests: int) -> Counter[int]:
 
 
 def test_fuzzed_requests(tmp_path: Path) -> None:
-    told = fuzz(tmp_path, 300)
+    told = fuzz(tmp_path, 400)
     assert told[200] > 100, told
 
 

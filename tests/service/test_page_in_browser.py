@@ -287,3 +287,43 @@ def test_nothing_moves_under_the_pointer(context: BrowserContext, server: Server
     expect(first).to_have_attribute("data-id", newest)
     page.mouse.move(1, 1)
     expect(first).to_have_attribute("data-id", later)
+
+
+def test_a_queue_of_questions_is_answered_by_keys_and_clicks(context: BrowserContext, server: Server) -> None:
+    ids = fill(server.address, "shop/asking", 5, classes=["plain", SCRIPT, "other"], wrong_at_most=0.02)
+    page = context.new_page()
+    page.goto(f"{server.address}/desk/shop/asking")
+    expect(page.locator("#asked-count")).to_have_text("5 waiting")
+    expect(page.locator("#asked-says")).to_contain_text("At most 2.0 %")
+    page.select_option("#asked-order", "oldest")
+    page.wait_for_timeout(2500)  # it has looked again
+    card = page.locator("#asked .shown")
+    expect(card).to_have_attribute("data-id", ids[0])
+    expect(card).to_contain_text(f"{SCRIPT} 0")
+    ranking = card.locator(".labels button").all_inner_texts()
+    page.locator("h1").click()  # keys count wherever the focus is
+    page.keyboard.press("2")
+    expect(card).to_have_attribute("data-id", ids[1])
+    page.keyboard.press("0")  # later
+    expect(card).to_have_attribute("data-id", ids[2])
+    card.get_by_role("button", name=ranking[2].split(maxsplit=1)[1]).click()
+    expect(card).to_have_attribute("data-id", ids[3])
+    expect(page.locator("#asked-count")).to_have_text("3 waiting")
+    # Digits that are typed into a field are no labels.
+    page.fill("#ticket-id", "")
+    page.locator("#ticket-id").press_sequentially("123")
+    page.wait_for_timeout(500)
+    events = server_events(server, "shop/asking", "feedback")
+    assert [(each["ticket"], each["body"]["label"]) for each in events] == [
+        (ids[0], ranking[1].split(maxsplit=1)[1]),
+        (ids[2], ranking[2].split(maxsplit=1)[1]),
+    ]
+    # Somebody else answers the one in front: it goes, and the next comes.
+    with onebit.Client(server.address) as client:
+        client.decider("shop/asking").label(ids[3], "plain")
+    expect(card).to_have_attribute("data-id", re.compile(f"{ids[1]}|{ids[4]}"))
+    expect(page.locator("#asked-count")).to_have_text("2 waiting")
+    page.locator("#limits-details summary").click()
+    expect(page.locator("#limit-says")).to_contain_text("too few")
+    expect(number(page, "asked")).to_contain_text("100 %")
+    is_unharmed(page)

@@ -32,7 +32,8 @@ _MOST_LABELS = 50  # labels listed in the instructions
 _INSTRUCTIONS = (
     "onebit picks one of several labels (a tool, a prompt, a model, a route) for a record, and learns from being told "
     "right or wrong. First call guess, and do what its label says. Keep the id. As soon as you know how it went, call "
-    "tell with that id: without an answer nothing is learned. Never answer for a label that you did not try."
+    "tell with that id: without an answer nothing is learned. Never answer for a label that you did not try. If guess "
+    "returns ask: true, do not act on its label: ask your user which label is right, and call label with the answer."
 )
 
 
@@ -42,6 +43,7 @@ _EVERY_TIME = _ONCE | {"idempotent_hint": False}
 VERBS: dict[str, tuple[Callable[..., Any], dict[str, bool]]] = {  # the tools, each with hints for the host
     "guess": (calls.guess, _EVERY_TIME),
     "tell": (calls.tell, _ONCE),
+    "label": (calls.label, _ONCE),
     "correct": (calls.correct, _ONCE),
     "withdraw": (calls.withdraw, _ONCE),
     "shadow": (calls.shadow, _EVERY_TIME),

@@ -56,12 +56,21 @@ _Deadline = Annotated[Any, _shown("seconds until a ticket is closed without an a
 _Silence = Annotated[Any, _shown("what a ticket closed without an answer means", "string", enum=["nothing", "wrong"])]
 _Floor = Annotated[Any, _shown("the share of guesses drawn uniformly, from 0 to 1", "number")]
 _Count = Annotated[Any, _shown(None, "integer")]
+_WRONG = "the share wrong among decisions that are not asked about, between 0 and 1; null: it never asks"
+_WrongAtMost = Annotated[Any, _shown(_WRONG, ["number", "null"])]
+_AskAtMost = Annotated[Any, _shown("the share of guesses that are asked about, between 0 and 1", ["number", "null"])]
 _Json = dict[str, Any]
 
+_ABOUT_SURENESS = [("confidence", float | None), ("ask", bool), ("ranking", list[Any])]
+_TICKET = defstruct(
+    "TicketResult", [("id", str), ("label", Any), ("propensity", float), ("time", str), *_ABOUT_SURENESS]
+)
+_NEWS = defstruct("TellResult", [("news", bool)])
 _DONE = defstruct("DoneResult", [("done", bool)])
 RESULTS = {  # of what verbs return, for the documentation
-    "guess": defstruct("TicketResult", [("id", str), ("label", Any), ("propensity", float), ("time", str)]),
-    "tell": defstruct("TellResult", [("news", bool)]),
+    "guess": _TICKET,
+    "tell": _NEWS,
+    "label": _NEWS,
     "correct": _DONE,
     "withdraw": _DONE,
     "shadow": defstruct("ShadowResult", [("label", Any), ("agrees", bool)]),
@@ -81,8 +90,10 @@ def guess(
 ) -> _Json:
     """Ask which label to pick for a record, before you act.
 
-    Returns id, label, propensity (the chance with which it was drawn, not how sure it is) and time. Do what the label
-    says, then tell how it went, with the id.
+    Returns id, label, propensity (the chance with which it was drawn, not how sure it is), confidence (how likely it is
+    to be right; null until there is enough feedback), ask, ranking (the best labels, best first) and time. If ask is
+    true, the label is a suggestion only: ask your user which label is right, show the ranking, and call label with the
+    answer. Otherwise do what the label says, then tell how it went, with the id.
     Example: {"record": {"task": "sum up a contract", "pages": 12, "language": "de"}, "key": "task-17"}
     """
     if isinstance(decider, Decider):  # the service of a RemoteDecider checks memory itself
@@ -99,12 +110,28 @@ def tell(decider: Decider, id: _Id, correct: _Correct) -> _Json:
     return {"news": decider.tell(id, correct)}
 
 
-def correct(decider: Decider, id: _Id, correct: _Correct) -> _Json:
-    """Say that an answer given before was a mistake, and what it should have been.
+def label(
+    decider: Decider, id: _Id, label: Annotated[_Label, Meta(description=f"the right label, {_A_LABEL}")]
+) -> _Json:
+    """Say which label is right for a guess, now or days later; it teaches more than tell.
+
+    Use it where a person named the right label, such as where guess returned ask: true. Returns news: false if that was
+    known already. Example: {"id": "5-9f86d081884c7d65", "label": "refund"}
+    """
+    return {"news": decider.label(id, label)}
+
+
+def correct(
+    decider: Decider,
+    id: _Id,
+    correct: Annotated[Any, _shown("whether the label was right", ["boolean", "null"])] = None,
+    label: Annotated[_Label | None, Meta(description=f"the right label, {_A_LABEL}, in place of correct")] = None,
+) -> _Json:
+    """Say that an answer given before was a mistake, and what it should have been: correct, or the right label.
 
     For a ticket without an answer use tell. Takes a replay. Example: {"id": "5-9f86d081884c7d65", "correct": false}
     """
-    decider.correct_answer(id, correct)
+    decider.correct_answer(id, correct, label=label)
     return {"done": True}
 
 
@@ -150,12 +177,15 @@ def change(
     silence: _Silence = UNSET,
     exploration_floor: _Floor = UNSET,
     max_open: _Count = UNSET,
+    wrong_at_most: _WrongAtMost = UNSET,
+    ask_at_most: _AskAtMost = UNSET,
 ) -> _Json:
-    """Change deadline, silence, exploration_floor or max_open, from now on.
+    """Change deadline, silence, exploration_floor, max_open, wrong_at_most or ask_at_most, from now on.
 
     Example: {"deadline": 604800}
     """
     given = {"deadline": deadline, "silence": silence, "exploration_floor": exploration_floor, "max_open": max_open}
+    given |= {"wrong_at_most": wrong_at_most, "ask_at_most": ask_at_most}
     decider.change(**{name: value for name, value in given.items() if value is not UNSET})
     return decider.settings.changeable()
 
@@ -181,6 +211,8 @@ class NewDecider(Struct, forbid_unknown_fields=True, kw_only=True):
     silence: _Silence = UNSET
     exploration_floor: _Floor = UNSET
     max_open: _Count = UNSET
+    wrong_at_most: _WrongAtMost = UNSET
+    ask_at_most: _AskAtMost = UNSET
     classes: Annotated[int | list[_Label], Meta(description=f"a count or a list of labels, each {_A_LABEL}")]
     learner: Annotated[
         str | None, Meta(description="one of onebit's own, such as BanditSVM or Banditron:exploration=0.02")
@@ -226,7 +258,7 @@ def own_learner(text: str, seed: int = 0) -> Learner:
 
 def ticket_result(ticket: Ticket) -> dict[str, Any]:
     """Return a ticket as JSON."""
-    return {"id": ticket.id, "label": ticket.label, "propensity": ticket.propensity, "time": ticket.time.isoformat()}
+    return ticket._asdict() | {"time": ticket.time.isoformat(), "ranking": list(ticket.ranking)}
 
 
 def plain(value: Any) -> Any:
@@ -245,8 +277,9 @@ def page_of_events(events: Iterable[Event], classes: list[Any], after: int) -> d
         for name in ("label", "wanted", "would"):
             if type(body.get(name)) is int and event.kind != Kind.CLASS_ADDED:
                 body[name] = classes[body[name]]
-        if body.get("among") is not None:
-            body["among"] = [classes[i] for i in body["among"]]
+        for name in ("among", "ranking"):
+            if body.get(name) is not None:
+                body[name] = [classes[i] for i in body[name]]
         about = {name: getattr(event, name) for name in ("seq", "time", "kind", "ticket", "key")}
         text = to_json(about | {"body": body})  # one at a time, to save memory
         n_bytes += len(text)

@@ -107,7 +107,8 @@ class Client:
         learner : str
             One of onebit's own learners, in the syntax of the commands: ``"Banditron:exploration=0.02"``.
         **settings
-            `kinds`, `deadline`, `silence`, `exploration_floor`, `max_open` and `seed`, as for `Decider.open`.
+            `kinds`, `deadline`, `silence`, `exploration_floor`, `max_open`, `wrong_at_most`, `ask_at_most` and `seed`,
+            as for `Decider.open`.
         """
         decider = self.decider(name)
         body = {"classes": classes} | settings | ({} if learner is None else {"learner": learner})
@@ -205,6 +206,11 @@ class RemoteDecider:
         """Record whether a guess was right; return whether the feedback is new."""
         return bool(self._post("tell", _answer_item(ticket, correct))["news"])
 
+    def label(self, ticket: "str | Ticket", label: Any) -> bool:
+        """Record the right label of a guess, which teaches more than `tell`; return whether the feedback is new."""
+        body = {"id": _id_of(ticket), "label": label}
+        return bool(self._client.ask("PUT", f"{self.path}/label", body)["news"])
+
     def guess_many(self, records: Iterable[Any], among: Any = None) -> list[Ticket]:
         """Guess a label for each record, up to 1 000 in a request."""
         return [_ticket_of(each) for each in self._post_all("guess", [_guess_item(x, among, None) for x in records])]
@@ -226,16 +232,16 @@ class RemoteDecider:
         self._post("classes", {"label": label}, again=False)
 
     def change(self, **settings: Any) -> None:
-        """Change settings from now on: deadline, silence, exploration_floor, max_open."""
+        """Change settings from now on, as `Decider.change` does."""
         self._post("settings", settings)
 
-    def correct_answer(self, ticket: "str | Ticket", correct: bool) -> None:
-        """Replace feedback that was mistaken."""
-        self._post("correct", _answer_item(ticket, correct))
+    def correct_answer(self, ticket: "str | Ticket", correct: bool | None = None, *, label: Any = None) -> None:
+        """Replace feedback that was mistaken: by whether the guess was right, or by the right label."""
+        self._post("correct", _answer_item(ticket, correct) | {"label": label})
 
     def withdraw(self, ticket: "str | Ticket") -> None:
         """Withdraw feedback that was mistaken."""
-        self._post("withdraw", {"id": _answer_item(ticket, None)["id"]})
+        self._post("withdraw", {"id": _id_of(ticket)})
 
     @property
     def classes(self) -> list[Any]:
@@ -276,11 +282,15 @@ def _guess_item(record: Any, among: Any, key: str | None) -> dict[str, Any]:
 
 def _answer_item(ticket: "str | Ticket", correct: Any) -> dict[str, Any]:
     value = bool(correct) if type(correct).__name__ == "bool_" else correct  # NumPy's bool
-    return {"id": ticket.id if isinstance(ticket, Ticket) else ticket, "correct": value}
+    return {"id": _id_of(ticket), "correct": value}
+
+
+def _id_of(ticket: "str | Ticket") -> str:
+    return ticket.id if isinstance(ticket, Ticket) else ticket
 
 
 def _ticket_of(reply: Any) -> Ticket:
-    return Ticket(reply["id"], reply["label"], reply["propensity"], datetime.fromisoformat(reply["time"]))
+    return Ticket(**reply | {"time": datetime.fromisoformat(reply["time"]), "ranking": tuple(reply["ranking"])})
 
 
 def _error_of(problem: Any, status: int) -> Exception:

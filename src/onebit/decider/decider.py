@@ -391,14 +391,14 @@ class Decider:
         return self._read(lambda state: replay.kernel_weights(state.learner))
 
     def open_tickets(
-        self, older_than: str | None = None, limit: int = 100, *, asked: bool | None = None
+        self, older_than: str | None = None, limit: int = 100, *, asked: bool | None = None, order: str = "newest"
     ) -> list[Ticket]:
-        """Return tickets without feedback, newest first, `limit` at most.
+        """Return tickets without feedback, `limit` at most, by `order`: newest, oldest or doubt (least sure) first.
 
         `older_than` is the id of a ticket, which may be closed: only those before it are returned. With `asked` only
         those that were asked about (True), or the others (False).
         """
-        return self._read(lambda state: replay.open_tickets(state, older_than, limit, asked))
+        return self._read(lambda state: replay.open_tickets(state, older_than, limit, asked, order))
 
     def look_up(self, ticket: "str | Ticket") -> list[Event]:
         """Return all events of a ticket in the log, by its id or the key of its request."""

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from datetime import UTC, datetime
+from heapq import nsmallest
 from importlib.metadata import version
 from itertools import chain, islice
 from pathlib import Path
@@ -21,7 +22,7 @@ from onebit.encoding import record_from_json, record_to_json
 from onebit.encoding.fields import named_parts
 from onebit.extras import require_extra
 from onebit.files import replace_file
-from onebit.inputs import brief
+from onebit.inputs import brief, check_choice
 from onebit.kernels import kernel_name
 from onebit.learners.bandit_svm import BanditSVM
 from onebit.learners.base import Learner
@@ -136,8 +137,11 @@ def status_of(state: State, log: EventLog, began: float) -> Status:
     )
 
 
-def open_tickets(state: State, older_than: str | None, limit: int, asked: bool | None = None) -> list[Ticket]:
-    """Return tickets without feedback, newest first; only those before one with a certain id, if given."""
+def open_tickets(
+    state: State, older_than: str | None, limit: int, asked: bool | None = None, order: str = "newest"
+) -> list[Ticket]:
+    """Return tickets without feedback in an order; only those before one with a certain id, if given."""
+    check_choice("order", order, ("newest", "oldest", "doubt"))
     end = math.inf
     if older_than is not None:
         number = older_than.partition("-")[0] if isinstance(older_than, str) else ""  # of its guess event
@@ -145,8 +149,13 @@ def open_tickets(state: State, older_than: str | None, limit: int, asked: bool |
             raise ValueError(f"ticket {older_than!r:.80} is no ticket's id")
         end = int(number)
     wanted = (True, False) if asked is None else (asked,)
-    older = ((name, each) for name, each in reversed(state.open.items()) if each.seq < end and each.ask in wanted)
-    return [state.ticket_of(name, each.time, each.body, each.ask) for name, each in islice(older, limit)]
+    opened = reversed(state.open.items()) if order == "newest" else state.open.items()
+    found = ((name, each) for name, each in opened if each.seq < end and each.ask in wanted)
+    if order == "doubt":  # without a confidence, labels are needed most
+        first = nsmallest(limit, found, key=lambda item: item[1].body["confidence"] or 0.0)
+    else:
+        first = list(islice(found, limit))
+    return [state.ticket_of(name, each.time, each.body, each.ask) for name, each in first]
 
 
 def kernel_weights(learner: Learner) -> list[tuple[str, float]]:

@@ -2,6 +2,14 @@
 
 The baseline always guesses the same label. After "right" the true label is known; after "wrong" only one is excluded.
 So the report gives a lower and an upper bound on how often the baseline would have been right.
+
+Decisions made alone, and suggestions that a person was asked about, are counted apart: `mistakes` are those of
+decisions made alone.
+
+References
+----------
+S. Howard, A. Ramdas, J. McAuliffe, J. Sekhon (2021). Time-uniform, nonparametric, nonasymptotic confidence sequences.
+Annals of Statistics 49. (Theorem 4 with the stitched boundary, equation 10.)
 """
 
 import math
@@ -9,8 +17,10 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from scipy.stats import fisher_exact
+import numpy as np
+from scipy.stats import fisher_exact, t
 
+from onebit.asking import Asking
 from onebit.decider.tickets import Kind
 
 _RECENT_EVENTS = 10_000  # number of events that alarms are based on
@@ -18,6 +28,12 @@ _RECENT_ANSWERS = 200
 _FEWEST_ANSWERS = 50  # before and after a change
 _UNLIKELY = 0.001
 _MANY = 100  # guesses of one label, or without an answer
+_RECENT_GUESSES = 500
+_NEARLY_ALL = 0.9
+_LEAST_VARIANCE = 10.0  # the interval at any time is narrowest from so many mistakes on
+_ZETA = 3.1055  # ζ(1.4)
+_LIMITS = (0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
+_MOST_REPLAYED, _FEWEST_REPLAYED, _PARTS = 4_000, 100, 10
 _FEWEST_MISTAKES = 20
 _DEVIATIONS = 1.959963984540054  # standard deviations of a central 95 % interval
 
@@ -34,6 +50,13 @@ class Share(NamedTuple):
     share: float | None
     low: float
     high: float
+
+
+class Cost(NamedTuple):
+    """What a limit on wrong decisions would cost: the share of guesses asked about."""
+
+    wrong_at_most: float
+    asked: Share
 
 
 class OfClass(NamedTuple):
@@ -53,7 +76,7 @@ class Constant(NamedTuple):
 
 
 class Alarm(NamedTuple):
-    """A likely problem; its kind is one of: drift, one label, same mistake, all wrong, no answers."""
+    """A likely problem; its kind is one of: drift, one label, same mistake, all wrong, no answers, asks always."""
 
     kind: str
     says: str
@@ -69,7 +92,15 @@ class Report(NamedTuple):
     open: int
     silent: int
     mistakes: Share
+    """Of decisions made alone."""
+    mistakes_at_any_time: Share
+    """The same with an interval that holds for all reports at once, however often one looks."""
     recent_mistakes: Share
+    asked: Share
+    """Of all guesses."""
+    recent_asked: Share
+    suggestions_right: Share
+    """Of the answered guesses that were asked about."""
     by_class: list[OfClass]
     constant: Constant | None
     alarms: list[Alarm]
@@ -83,6 +114,8 @@ class _Seen(NamedTuple):
     ticket: str | None
     label: int | None
     correct: bool | None
+    confidence: float | None
+    ask: bool
 
 
 _Round = tuple[int | None, bool]  # the guessed label, None if not among the recent events; whether it was right
@@ -99,14 +132,10 @@ def report(decider: Any, recent: "deque[_Seen] | None" = None) -> Report:
         Empty at first: keeps the last events, so that repeated reports read each event once.
     """
     status, by_class = decider.status(), decider.by_class()
-    recent = deque() if recent is None else recent
-    for event in decider.events(max(recent[-1].seq if recent else 0, status.events - _RECENT_EVENTS)):
-        correct = event.body.get("correct")
-        kind = Kind.FEEDBACK if event.kind == Kind.CLOSED and correct is False else event.kind
-        recent.append(_Seen(event.seq, kind, event.ticket, event.body.get("label"), correct))
-    while len(recent) > _RECENT_EVENTS:
-        recent.popleft()
-    rounds = _answered(recent)
+    recent = recent_events(decider, recent)
+    asked = [event.ask for event in recent if event.kind == Kind.GUESSED][-_RECENT_GUESSES:]
+    suggested = {event.ticket for event in recent if event.ask}
+    rounds = _answered(event for event in recent if event.ticket not in suggested)
     last = rounds[-_RECENT_ANSWERS:]
     alarms = [
         _drift(rounds),
@@ -114,6 +143,7 @@ def report(decider: Any, recent: "deque[_Seen] | None" = None) -> Report:
         _one_label(recent, len(by_class)),
         _same_mistake(last, list(by_class)),
         _no_answers(recent, status.events, status.oldest_open),
+        _asks_always(asked),
     ]
     label = max(by_class, key=lambda each: by_class[each][1])
     right, n_answered = by_class[label][1], status.right + status.wrong
@@ -124,11 +154,29 @@ def report(decider: Any, recent: "deque[_Seen] | None" = None) -> Report:
         open=status.open,
         silent=status.silent,
         mistakes=share_of(status.wrong, n_answered),
+        mistakes_at_any_time=share_at_any_time(status.wrong, n_answered),
         recent_mistakes=_mistakes(last),
+        asked=share_of(status.asked, status.guesses),
+        recent_asked=share_of(sum(asked), len(asked)),
+        suggestions_right=share_of(status.suggestions_right, status.asked_answered),
         by_class=[OfClass(label, n, share_of(wrong, right + wrong)) for label, (n, right, wrong) in by_class.items()],
         constant=Constant(label, right, right + others_wrong) if right else None,
         alarms=[alarm for alarm in alarms if alarm is not None],
     )
+
+
+def recent_events(decider: Any, recent: "deque[_Seen] | None" = None) -> "deque[_Seen]":
+    """Return the last 10 000 events of a decider; those after the last of `recent` are read and added to it."""
+    recent = deque() if recent is None else recent
+    for event in decider.events(max(recent[-1].seq if recent else 0, decider.status().events - _RECENT_EVENTS)):
+        correct = event.body.get("correct")
+        kind = Kind.FEEDBACK if event.kind == Kind.CLOSED and correct is False else event.kind
+        ask = bool(event.body.get("decision", (False,))[0])
+        confidence = event.body.get("confidence")
+        recent.append(_Seen(event.seq, kind, event.ticket, event.body.get("label"), correct, confidence, ask))
+    while len(recent) > _RECENT_EVENTS:
+        recent.popleft()
+    return recent
 
 
 def share_of(count: int, of: int) -> Share:
@@ -141,6 +189,56 @@ def share_of(count: int, of: int) -> Share:
     low = (middle - half) / (of + squared) if count else 0.0
     high = (middle + half) / (of + squared) if count < of else 1.0
     return Share(count, of, count / of, low, high)
+
+
+def share_at_any_time(count: int, of: int) -> Share:
+    """Return a share with a 95 % confidence sequence: an interval that holds after every round at once.
+
+    It is for the mean of the probabilities of all rounds so far, whatever they are: nothing is assumed of the rounds.
+
+    >>> share = share_at_any_time(100, 1000)
+    >>> round(share.low, 3), round(share.high, 3)
+    (0.053, 0.147)
+    """
+    if not of:
+        return Share(0, 0, None, 0.0, 1.0)
+    # The sum of squares of the outcomes, each 0 or 1, is their count.
+    variance = max(float(count), _LEAST_VARIANCE)
+    log = math.log(_ZETA * (math.log2(variance / _LEAST_VARIANCE) + 1.0) ** 1.4 / 0.025)
+    first, second = (2.0**0.25 + 2.0**-0.25) / math.sqrt(2.0), (math.sqrt(2.0) + 1.0) / 2.0
+    half = (math.sqrt(first**2 * variance * log + (second * log) ** 2) + second * log) / of
+    return Share(count, of, count / of, max(0.0, count / of - half), min(1.0, count / of + half))
+
+
+def costs_of_limits(recent: "Iterable[_Seen]") -> list[Cost]:
+    """Return what each of some limits on wrong decisions would cost, going by recent events; none if they are too few.
+
+    The rule of asking is played on the confidences and answers of the log. What labels would have taught the learner is
+    left out, so it may ask less. The first half prepares the rule and is not counted. The interval is from the means of
+    ten parts.
+    """
+    confidence = {event.ticket: event.confidence for event in recent if event.kind == Kind.GUESSED}
+    answers: dict[str | None, bool | None] = {}
+    for event in recent:
+        if event.kind in (Kind.FEEDBACK, Kind.CORRECTED) and event.ticket in confidence:
+            answers[event.ticket] = event.correct
+    rounds = [(confidence[ticket], right) for ticket, right in answers.items() if right is not None]
+    rounds = rounds[-_MOST_REPLAYED:]
+    n_counted = len(rounds) // 2 // _PARTS * _PARTS
+    if n_counted < _FEWEST_REPLAYED:
+        return []
+    costs = []
+    for limit in _LIMITS:
+        asking, asks = Asking(wrong_at_most=limit), []
+        for each, right in rounds:
+            decision = asking.decide(each)
+            asking.answer(decision, right)
+            asks.append(decision.ask)
+        means = np.reshape(asks[-n_counted:], (_PARTS, -1)).mean(axis=1)
+        mean, half = float(means.mean()), float(t.ppf(0.975, _PARTS - 1) * means.std(ddof=1) / math.sqrt(_PARTS))
+        share = Share(sum(asks[-n_counted:]), n_counted, mean, max(0.0, mean - half), min(1.0, mean + half))
+        costs.append(Cost(limit, share))
+    return costs
 
 
 def _answered(events: Iterable[_Seen]) -> list[_Round]:
@@ -239,4 +337,15 @@ def _no_answers(recent: Iterable[_Seen], last: int, oldest_open: Any) -> Alarm |
         "no answers",
         f"{n_since} guesses since the last answer{since}",
         "the application no longer calls tell, tells another decider, or answers come late by nature",
+    )
+
+
+def _asks_always(asked: list[bool]) -> Alarm | None:
+    if len(asked) < _RECENT_GUESSES or sum(asked) < _NEARLY_ALL * len(asked):
+        return None
+    return Alarm(
+        "asks always",
+        f"a person was asked about {sum(asked)} of the last {len(asked)} guesses",
+        "the records do not say enough to stay within the limit: give more columns, or allow more wrong decisions "
+        "(change wrong_at_most)",
     )

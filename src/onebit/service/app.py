@@ -31,9 +31,9 @@ from onebit.decider import calls
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.log import to_json
-from onebit.decider.report import report, share_of
+from onebit.decider.report import costs_of_limits, recent_events, report, share_of
 from onebit.decider.requests import call_of, request_of
-from onebit.decider.tickets import Kind
+from onebit.decider.tickets import Kind, Ticket
 from onebit.machine_memory import memory as machine_memory
 from onebit.service.audit import AuditLog
 from onebit.service.gate import Gate, Problem, Route, json_response, page_routes
@@ -142,12 +142,27 @@ def _columns(decider: Decider) -> dict[str, Any]:
 def _open_tickets(decider: Decider, older_than: str | None = None, limit: _ListLimit = 10) -> dict[str, Any]:
     """Return open tickets, newest first, with their records: ?older_than=, ?limit=."""
     found = decider.open_tickets(older_than, limit + 1)
-    listed = []
-    for ticket in found[:limit]:
-        asked = next((event for event in decider.look_up(ticket) if event.kind == Kind.GUESSED), None)
-        record = _shown_record(None if asked is None else asked.body["record"], _LISTED_VALUES, _LISTED_LETTERS)
-        listed.append({**calls.ticket_result(ticket), "record": record})
+    listed = [_listed(decider, ticket, _LISTED_VALUES, _LISTED_LETTERS) for ticket in found[:limit]]
     return {"tickets": listed, "has_more": len(found) > limit}
+
+
+def _asked(decider: Decider, order: str = "doubt", limit: _ListLimit = 10) -> dict[str, Any]:
+    """Return open tickets that a person is asked about, the least sure first (?order=oldest, newest), ?limit=."""
+    found = decider.open_tickets(None, limit + 1, asked=True, order=order)
+    listed = [_listed(decider, ticket, _SHOWN_VALUES, _SHOWN_LETTERS) for ticket in found[:limit]]
+    return {"tickets": listed, "has_more": len(found) > limit}
+
+
+def _limits(decider: Decider) -> dict[str, Any]:
+    """Return what share of guesses a person would be asked about at other limits, going by the last 10 000 events."""
+    return {"limits": calls.plain(costs_of_limits(recent_events(decider)))}
+
+
+def _listed(decider: Decider, ticket: Ticket, most: int, longest: int) -> dict[str, Any]:
+    """Return a ticket with the first values of its record."""
+    asked = next((event for event in decider.look_up(ticket) if event.kind == Kind.GUESSED), None)
+    record = _shown_record(None if asked is None else asked.body["record"], most, longest)
+    return {**calls.ticket_result(ticket), "record": record}
 
 
 def _one_ticket(decider: Decider, id: str = "") -> dict[str, Any]:
@@ -228,14 +243,14 @@ class _Watch:
             "course": decider.learning_curve(),
             "weights": decider.kernel_weights(),
         }
-        frame |= {name: getattr(decider.settings, name) for name in ("deadline", "silence", "exploration_floor")}
+        frame |= decider.settings.changeable()
         return json.dumps(frame, allow_nan=False, default=str).encode()
 
 
 # Routes of a decider.
 
 
-def _verb(name: str, role: str, verb: Any, takes_lists: bool = False) -> Route:
+def _verb(name: str, role: str, verb: Any, takes_lists: bool = False, method: str = "POST") -> Route:
     """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item.
 
     The verb's docstring describes it, and ends with an example.
@@ -251,7 +266,7 @@ def _verb(name: str, role: str, verb: Any, takes_lists: bool = False) -> Route:
     if takes_lists:
         about, result = f"{about} One, or a list of up to {MOST_AT_ONCE}.", result | list[Any]
     path, asks = f"{_DECIDER}/{name}", request_of(verb)
-    return Route("POST", path, work, about, role, asks, result, json.loads(example), takes_lists)
+    return Route(method, path, work, about, role, asks, result, json.loads(example), takes_lists)
 
 
 def _described(function: Callable[..., Any]) -> str:
@@ -367,6 +382,7 @@ _NEW = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 60
 _ROUTES = [  # in the order in which they are tried
     _verb("guess", "play", calls.guess, takes_lists=True),
     _verb("tell", "play", calls.tell, takes_lists=True),
+    _verb("label", "play", calls.label, method="PUT"),
     _verb("shadow", "play", calls.shadow, takes_lists=True),
     _verb("settings", "admin", calls.change),
     _verb("classes", "admin", calls.add_class),
@@ -376,6 +392,8 @@ _ROUTES = [  # in the order in which they are tried
     _read("report", calls.report),
     _read("log", _log_page),
     _read("open", _open_tickets),
+    _read("asked", _asked),
+    _read("limits", _limits),
     _read("ticket", _one_ticket),
     _read("columns", _columns),
     Route("GET", f"{_DECIDER}/desk", _desk, "Status, report, course of mistakes, weights of kernels.", "read"),

@@ -18,6 +18,7 @@ _COUNTS = {
     "guesses": "Guesses handed out.",
     "right": "Guesses that were right.",
     "wrong": "Guesses that were wrong.",
+    "asked": "Guesses that a person was asked about.",
     "silent": "Tickets closed without an answer.",
     "events": "Events in the log.",
 }

@@ -8,13 +8,16 @@ const FEWEST = 50; // answers in the share that moves
 const PART = 20; // or this part of all answers, if that is more
 const LINES = 24; // of the table
 
-// Of moments [time, guesses, answered, wrong], the share wrong in about the last `span` answers at each.
-function movingShares(moments, span) {
+const [GUESSES, ANSWERED, WRONG, ASKED] = [1, 2, 3, 4]; // in a moment, after its time
+
+// The share of one count in about the last `span` of another at each moment.
+function movingShares(moments, span, part, whole) {
   let from = 0;
-  return moments.map(([, , answered, wrong], at) => {
-    while (from + 1 < at && answered - moments[from + 1][2] >= span) from++;
-    const [, , answeredBefore, wrongBefore] = moments[from];
-    return answered - answeredBefore >= Math.min(span, FEWEST) ? (wrong - wrongBefore) / (answered - answeredBefore) : null;
+  return moments.map((moment, at) => {
+    while (from + 1 < at && moment[whole] - moments[from + 1][whole] >= span) from++;
+    const before = moments[from];
+    const more = moment[whole] - before[whole];
+    return more >= Math.min(span, FEWEST) ? (moment[part] - before[part]) / more : null;
   });
 }
 
@@ -54,7 +57,7 @@ class Lines extends Plot {
 class Shares extends Lines {
   limits = () => [0, 0.1];
   tick = (tick) => `${Math.round(1000 * tick) / 10} %`;
-  series = () => [{ stroke: styleOf("--bad") }];
+  series = () => [{ stroke: styleOf("--bad") }, { stroke: styleOf("--accent"), dash: [2, 4] }];
 }
 
 class Totals extends Lines {
@@ -81,22 +84,23 @@ export class Course {
     if (key === this.key) return;
     this.key = key;
     const last = moments.at(-1);
-    const known = moments.slice(0, -1).filter(([, , answered]) => answered < last[2]);
-    this.moments = [[since, 0, 0, 0], ...known, last];
+    const known = moments.slice(0, -1).filter((moment) => moment[GUESSES] < last[GUESSES]);
+    this.moments = [[since, 0, 0, 0, 0], ...known, last];
     this.draw();
     this.fillTable();
   }
 
   draw() {
-    const answered = this.moments.at(-1)[2];
+    const [, , answered, , asked] = this.moments.at(-1);
     const span = Math.max(FEWEST, Math.ceil(answered / PART));
     const isByTime = byId("by-time").checked;
     const at = this.moments.map(([time, , count]) => (isByTime ? time : count));
-    this.shares.show([at, movingShares(this.moments, span)], isByTime);
+    const shares = [movingShares(this.moments, span, WRONG, ANSWERED), asked ? movingShares(this.moments, span, ASKED, GUESSES) : this.moments.map(() => null)];
+    this.shares.show([at, ...shares], isByTime);
     this.totals.show([at, ...[1, 2, 3].map((which) => this.moments.map((each) => each[which]))], isByTime);
-    byId("course-says").textContent = answered < FEWEST ? `the share is drawn from ${FEWEST} answers on` : `share wrong of about the last ${grouped(span)} answers; below, all so far`;
+    byId("course-says").textContent = answered < FEWEST ? `the share is drawn from ${FEWEST} answers on` : `share wrong of about the last ${grouped(span)} answers${asked ? ", and share asked" : ""}; below, all so far`;
     byId("key").replaceChildren(
-      ...[["guesses", "--soft", [0.8, 1.6]], ["answers", "--accent", [3.6, 2]], ["mistakes", "--bad", []]].map(([name, color, dashes]) => make("span", {}, lineSwatch(styleOf(color), dashes), name)),
+      ...[["guesses", "--soft", [0.8, 1.6]], ["answers", "--accent", [3.6, 2]], ["mistakes", "--bad", []], ...(asked ? [["asked (above)", "--accent", [0.8, 1.6]]] : [])].map(([name, color, dashes]) => make("span", {}, lineSwatch(styleOf(color), dashes), name)),
     );
   }
 

@@ -1,6 +1,7 @@
 // The desk of one decider.
 
 import { byId, grouped, make } from "../parts/elements.js";
+import { Asked } from "./asked.js";
 import { Course } from "./course.js";
 import { get } from "./session.js";
 import { Tickets } from "./tickets.js";
@@ -14,7 +15,9 @@ export class Desk {
     this.name = name;
     this.path = `/${name.split("/").map(encodeURIComponent).join("/")}`;
     this.hooks = hooks;
-    this.tickets = new Tickets(this.path, { ...hooks, changed: () => setTimeout(hooks.again, SETTLE) });
+    const withChange = { ...hooks, changed: () => setTimeout(hooks.again, SETTLE) };
+    this.tickets = new Tickets(this.path, withChange);
+    this.questions = new Asked(this.path, withChange);
     this.course = new Course();
     this.asked = -Infinity;
     byId("columns-details").addEventListener("toggle", () => {
@@ -25,12 +28,14 @@ export class Desk {
 
   setRoles(roles) {
     this.tickets.setRoles(roles);
+    this.questions.setRoles(roles);
   }
 
   async look() {
     const frame = await get(`${this.path}/desk`);
     byId("desk").hidden = false;
     this.show(frame);
+    await this.questions.look(frame);
     await this.tickets.look();
     if (byId("columns-details").open && performance.now() - this.asked > COLUMNS_EVERY) {
       this.asked = performance.now();
@@ -54,7 +59,7 @@ export class Desk {
     this.tickets.hint = status.guesses ? "None waits for an answer." : `No guess has come yet. POST /v1/${this.name}/guess asks for one, or guess in Python.`;
   }
 
-  showNumbers({ status, report }) {
+  showNumbers({ status, report, wrong_at_most: limit }) {
     const oldest = status.oldest_open === null ? "" : `oldest ${ago(status.oldest_open)}`;
     const lately = report.recent_mistakes;
     const numbers = [
@@ -62,7 +67,8 @@ export class Desk {
       ["answered", grouped(report.answered), report.silent ? `${grouped(report.silent)} closed unanswered` : ""],
       ["open", grouped(report.open), oldest],
       ["mistakes", grouped(report.mistakes.number), ""],
-      ["share wrong", percent(report.mistakes.share), between(report.mistakes)],
+      [status.asked ? "wrong of those decided alone" : "share wrong", percent(report.mistakes.share), between(report.mistakes) + (limit === null ? "" : `; limit ${percent(limit)}`)],
+      ...(status.asked ? [["asked", percent(report.asked.share), `${grouped(status.asked)} of ${grouped(report.guesses)}`]] : []),
       [lately.of ? `wrong in the last ${grouped(lately.of)}` : "wrong lately", percent(lately.share), between(lately)],
     ];
     byId("numbers").replaceChildren(...numbers.map(([name, number, small]) => make("div", {}, make("dt", {}, name), make("dd", {}, number, ...(small ? [make("small", {}, small)] : [])))));

@@ -22,3 +22,4 @@ async function ask(method, path, body) {
 
 export const get = (path) => ask("GET", path);
 export const post = (path, body) => ask("POST", path, body);
+export const put = (path, body) => ask("PUT", path, body);

@@ -27,7 +27,7 @@ function brief({ values, n_more: more }) {
   return make("p", { class: "brief" }, ...(more ? [...parts, `${grouped(more)} more`] : parts.slice(0, -1)));
 }
 
-function record({ values, n_more: more }) {
+export function record({ values, n_more: more }) {
   const pairs = values.flatMap(([name, value]) => [make("dt", { title: name }, name), make("dd", {}, value)]);
   return make("dl", { class: "record" }, ...pairs, ...(more ? [make("dt", {}, "…"), make("dd", {}, `and ${grouped(more)} more`)] : []));
 }
