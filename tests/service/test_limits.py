@@ -135,7 +135,7 @@ def test_events_are_read_in_pieces_of_so_many_bytes(place: Place, monkeypatch: p
 
 
 def test_pages_are_bounded_in_bytes_and_hold_every_event_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "MOST_BYTES_A_PAGE", 250_000)
+    monkeypatch.setattr(calls, "_MOST_BYTES_A_PAGE", 250_000)
     for i in range(6):
         assert served.ask("POST", f"{DESK}/guess", {"record": {"subject": LONG * (4 if i == 3 else 1)}}).status == 200
     after, seen, sizes = 0, [], []

@@ -40,7 +40,7 @@ _INSTRUCTIONS = (
 _READS = {"read_only_hint": True, "open_world_hint": False}
 _ONCE = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True, "open_world_hint": False}
 _EVERY_TIME = _ONCE | {"idempotent_hint": False}
-VERBS: dict[str, tuple[Callable[..., Any], dict[str, bool]]] = {  # the tools, each with hints for the host
+_VERBS: dict[str, tuple[Callable[..., Any], dict[str, bool]]] = {  # the tools, each with hints for the host
     "guess": (calls.guess, _EVERY_TIME),
     "tell": (calls.tell, _ONCE),
     "label": (calls.label, _ONCE),
@@ -54,11 +54,11 @@ VERBS: dict[str, tuple[Callable[..., Any], dict[str, bool]]] = {  # the tools, e
 
 
 def _answer(decider: _AnyDecider, name: str, arguments: Any) -> Any:
-    """Call one of `VERBS` with an agent's arguments; raises ValueError and the exceptions of the library."""
+    """Call one of `_VERBS` with an agent's arguments; raises ValueError and the exceptions of the library."""
     body = json.dumps({} if arguments is None else arguments).encode()
     if len(body) > LARGEST_BODY:
         raise ValueError(f"the call is larger than {LARGEST_BODY} bytes; send less at once")
-    return call_of(VERBS[name][0], read_json(body))(decider)
+    return call_of(_VERBS[name][0], read_json(body))(decider)
 
 
 def _schema_of(verb: Callable[..., Any]) -> dict[str, Any]:
@@ -98,13 +98,13 @@ def create_server(decider: _AnyDecider, about: str | None = None) -> Any:
                 input_schema=_schema_of(verb),
                 annotations=types.ToolAnnotations(**hints),
             )
-            for name, (verb, hints) in VERBS.items()
+            for name, (verb, hints) in _VERBS.items()
         ]
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(_context: Any, params: Any) -> Any:
-        if params.name not in VERBS:
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.80}; there are {', '.join(VERBS)}")
+        if params.name not in _VERBS:
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.80}; there are {', '.join(_VERBS)}")
         try:
             result = await anyio.to_thread.run_sync(_answer, decider, params.name, params.arguments)
         except Exception as error:

@@ -21,7 +21,7 @@ from onebit.learners import Learner, all_learners
 from onebit.machine_memory import claim_memory
 
 _MOST_CLASSES = 100_000
-MOST_BYTES_A_PAGE = 4 << 20  # maximum bytes of a page of the log, unless a single event is larger
+_MOST_BYTES_A_PAGE = 4 << 20  # maximum bytes of a page of the log, unless a single event is larger
 
 
 # Descriptions are shown in schemas, and complete the message "… must be …".
@@ -283,7 +283,7 @@ def page_of_events(events: Iterable[Event], classes: list[Any], after: int) -> d
         about = {name: getattr(event, name) for name in ("seq", "time", "kind", "ticket", "key")}
         text = to_json(about | {"body": body})  # one at a time, to save memory
         n_bytes += len(text)
-        if page and n_bytes > MOST_BYTES_A_PAGE:
+        if page and n_bytes > _MOST_BYTES_A_PAGE:
             break
         page.append(msgspec.Raw(text))
         after = event.seq

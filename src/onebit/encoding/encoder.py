@@ -180,7 +180,7 @@ class Encoder:
                 return None
         else:
             return None
-        if not all_within(numbers, MOST):
+        if not _all_within(numbers, MOST):
             return None
         row = self._at_rest.copy()
         row[slots] = numbers
@@ -336,7 +336,7 @@ def _check_kinds(kinds: Any) -> dict[str, str]:
 
 
 @jit_no_refcount
-def all_within(values: Floats, most: float) -> bool:
+def _all_within(values: Floats, most: float) -> bool:
     """Return whether all |values| ≤ most, false for NaN; several times as fast as NumPy for few values."""
     is_within = True
     for i in range(values.shape[0]):

@@ -77,10 +77,10 @@ class Comparison:
         """Return the entries that play a source."""
         return tuple(entry for entry, reason in self._with_reasons(source) if not reason)
 
-    def left_out(self) -> "list[Failure]":
+    def left_out(self) -> "list[_Failure]":
         """Return which entries do not play which source: they would take too long, or are for longer games."""
         listed = ((source.name, *each) for source in self.sources for each in self._with_reasons(source))
-        return [Failure(dataset, entry, reason) for dataset, entry, reason in listed if reason]
+        return [_Failure(dataset, entry, reason) for dataset, entry, reason in listed if reason]
 
     def _with_reasons(self, source: Source) -> list[tuple[Entry, str]]:
         """Return all entries, each with the reason why it does not play a source, if there is one."""
@@ -235,7 +235,7 @@ class Outcome:
         return float(known.mean() / self.rounds[-1] * 1e6) if len(known) else math.nan
 
 
-class Failure(NamedTuple):
+class _Failure(NamedTuple):
     """An entry without an outcome on a source, and why."""
 
     dataset: str
@@ -250,7 +250,7 @@ def run_comparison(
     jobs: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
-    on_failure: Callable[[Failure], None] | None = None,
+    on_failure: Callable[[_Failure], None] | None = None,
 ) -> list[Outcome]:
     """Play what is not stored in the folder's ``arena.sqlite`` yet; return all outcomes, by source, then by entry.
 
@@ -282,7 +282,7 @@ def run_comparison(
             for entry in comparison.entries_on(source):
                 of = facts.stream, entry.spec
                 if on_failure is not None and of in failed:
-                    on_failure(Failure(source.name, entry, failed[of]))
+                    on_failure(_Failure(source.name, entry, failed[of]))
                     continue
                 results = [store.get(cell) for cell in games[of]]
                 curves = np.stack([result.arrays["curve"] for result in results])
@@ -300,7 +300,7 @@ def play_league(
     jobs: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
-) -> tuple[list[Outcome], list[Failure]]:
+) -> tuple[list[Outcome], list[_Failure]]:
     """Do as `run_comparison`; return outcomes, and games that failed or were not begun."""
     failures = league.left_out()
     where: dict[str, Any] = {"jobs": jobs, "on_progress": on_progress, "executor": executor}
