@@ -252,6 +252,11 @@ def codes_of(learner: "Learner", labels: npt.NDArray[Any], n_features: int, name
     return encode_labels(labels, learner.classes_, name, _LET_IT_JOIN)
 
 
+def _has_new(learner: "Learner", labels: npt.NDArray[Any]) -> bool:
+    """Return whether labels may join, and one of them would."""
+    return grows(learner) and not (learner._started and set(labels.ravel().tolist()) <= set(learner._labels))
+
+
 def join(learner: "Learner", labels: list[Any]) -> None:
     """Add labels to the classes, all or none of them."""
     wider = check_classes([*learner._labels, *labels])
@@ -281,7 +286,7 @@ def learn_known(learner: "Learner", name: str, X: Any, tried: Any, correct: Any,
         raise ValueError(f"correct must be True or False for each round; got {correct!r:.80}")
     for wrong in chances[~((chances > _LEAST_PROPENSITY) & (chances <= 1.0))].flat:
         raise ValueError(f"propensities must be above 0 (above {_LEAST_PROPENSITY:.1g}) and at most 1; got {wrong:g}")
-    with all_or_nothing(learner, fresh=False, is_one=n == 1 and not grows(learner)):
+    with all_or_nothing(learner, fresh=False, is_one=n == 1 and not _has_new(learner, labels)):
         check_width(learner, rows.shape[1], X)
         if not learner._started and learner.classes is None and name != "y":
             raise ValueError("classes is not known: pass classes=, for labels that were never tried count too")
@@ -359,8 +364,7 @@ def play_stream(
     rows = check_rows(X)
     labels = check_answers(y, rows.shape[0])
     record, n = new_record(len(labels), checkpoints, keep_guesses), len(labels)
-    is_known = n == 1 and not (grows(learner) and labels.tolist()[0] not in getattr(learner, "_labels", ()))
-    with all_or_nothing(learner, fresh, is_one=is_known and not by_round):
+    with all_or_nothing(learner, fresh, is_one=n == 1 and not by_round and not _has_new(learner, labels)):
         codes, first = _begin_stream(learner, rows, labels, X, seed, fresh, classes), learner.n_rounds_
         if by_round or learner._state.plays_by_hand:
             pairs = ((row_of(rows, t), code) for t, code in enumerate(codes.tolist()))
