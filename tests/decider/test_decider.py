@@ -17,7 +17,7 @@ import onebit
 from live_places import Place
 from onebit.checks.problems import noisy_problem
 from onebit.decider.decider import Decider
-from onebit.decider.replay import same_state
+from onebit.decider.replay import _same_state
 from onebit.decider.tickets import Kind, LogError, LogWriteError, OwnedError, ReplayWarning
 from onebit.encoding import Encoder
 
@@ -84,7 +84,7 @@ def test_it_goes_on_where_it_was(place: Place) -> None:
         with place.open() as desk:
             desk.tell(waiting.id, True)
             play(desk, 40, 31)
-            assert same_state(desk._state, whole._state)
+            assert _same_state(desk._state, whole._state)
             assert desk.status().events == whole.status().events + 1, "it was opened twice"
 
 

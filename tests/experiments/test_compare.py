@@ -21,7 +21,7 @@ from onebit.experiments import CellError, Spec, vowpal_wabbit
 from onebit.experiments.comparison import RUNS, Comparison, Outcome, run_comparison
 from onebit.experiments.entries import enter
 from onebit.experiments.figures import comparison_drawings
-from onebit.experiments.players import make_rounds
+from onebit.experiments.players import build, make_rounds
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.playing import play
 from onebit.reporting.looks import looks_of
@@ -384,3 +384,51 @@ def test_several_labels_may_be_right(tmp_path: Path) -> None:
     told = Comparison(sources[:1], (enter("MulticlassPerceptron"),), rounds=150, runs=2)
     with pytest.raises(CellError, match="needs one right label in every round; leave it out of several:2:iris"):
         run_comparison(told, tmp_path, jobs=1)
+
+
+def test_who_asks_when_unsure_is_an_entry_of_its_own(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("BanditPerceptron:wrong_at_most=5%", "BanditPerceptron", "BanditPerceptron:ask_at_most=0.1")
+    entries = [enter(name) for name in names]
+    assert len({entry.spec for entry in entries}) == len(looks_of(entries)) == 3
+    assert [(entry.is_ranked, entry.advantage) for entry in entries[:2]] == [(False, "told when unsure"), (True, "")]
+    assert enter("BanditPerceptron:wrong_at_most=0.05").spec == entries[0].spec
+    assert "wrong_at_most=0.05" in entries[0].spec.label
+    compare([str(table)], Games(names), runs=7, out=tmp_path)
+    said = capsys.readouterr().out
+    assert "than BanditPerceptron in" in said  # the baseline is the first that never asks
+    assert "the label was asked for" in said
+    rows = {row["learner"]: row for row in rows_of(tmp_path / "comparison.csv")}
+    data = load(find_sources([str(table)])[0])
+    asked, mistakes = [], []
+    for seed in range(7):
+        X, y = data.shuffled(seed, 10_000)
+        learner = BanditPerceptron(classes=3)
+        trace = play(learner, preprocess(X, "standardize"), y, seed=seed, wrong_at_most=0.05)
+        asked.append(trace.asked / 240)
+        mistakes.append(trace.mistakes)
+    row = rows[names[0]]
+    assert float(row["asked"]) == pytest.approx(np.mean(asked))
+    assert float(row["mean"]) == pytest.approx(np.mean(mistakes))
+    assert float(row["wrong_of_rest"]) == pytest.approx(
+        np.mean([n / (240 - 240 * share) for n, share in zip(mistakes, asked, strict=True)])
+    )
+    assert row["p"] == row["verdict"] == rows["BanditPerceptron"]["asked"] == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Banditron:wrong_at_most=5", "wrong_at_most must be a share between 0 and 1, such as 5% or 0.05; got '5'"),
+        ("Banditron:wrong_at_most=5%,ask_at_most=5%", "give exactly one of wrong_at_most and ask_at_most"),
+    ],
+)
+def test_limits_on_asking_are_checked(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        enter(name)
+
+
+def test_a_learner_that_asks_is_no_learner_elsewhere() -> None:
+    with pytest.raises(ValueError, match="wrong_at_most is for learners in a comparison"):
+        build(enter("Banditron:wrong_at_most=5%").spec)

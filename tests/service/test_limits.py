@@ -135,7 +135,7 @@ def test_events_are_read_in_pieces_of_so_many_bytes(place: Place, monkeypatch: p
 
 
 def test_pages_are_bounded_in_bytes_and_hold_every_event_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "MOST_BYTES_A_PAGE", 250_000)
+    monkeypatch.setattr(calls, "_MOST_BYTES_A_PAGE", 250_000)
     for i in range(6):
         assert served.ask("POST", f"{DESK}/guess", {"record": {"subject": LONG * (4 if i == 3 else 1)}}).status == 200
     after, seen, sizes = 0, [], []
@@ -172,10 +172,9 @@ def test_a_snapshot_is_due_after_so_many_bytes_too(place: Place, monkeypatch: py
 
 _MEASURED = """
 import os, sys
-from itertools import islice
 from onebit import BanditPerceptron
 from onebit.decider.decider import Decider
-from onebit.decider.calls import page_of_events
+from onebit.decider.calls import VERBS
 
 def peak():
     (line,) = (line for line in open("/proc/self/status") if line.startswith("VmHWM"))
@@ -188,7 +187,7 @@ def write(desk):
 def read(desk):
     after, page = 0, {"events": True}
     while page["events"]:
-        page = page_of_events(islice(desk.events(after), 1000), desk.classes, after)
+        page = VERBS["log"].call(desk, after)
         after = page["next"]
 
 record = {f"text {i}": "some words " * 80_000 for i in range(4)}  # 3.5 MB
