@@ -29,7 +29,8 @@ class Coin(Player):
         if n_classes == self.fails_with and seed == 1:
             raise ValueError("more classes than it can count")
         wrong = np.random.default_rng([seed, int(100 * self.rate)]).random(len(y)) < self.rate
-        return PlayerTrace(np.cumsum(wrong, dtype=np.int64)[default_checkpoints(len(y)) - 1], 0, int(len(y) * self.rate / 10))
+        mistakes = np.cumsum(wrong, dtype=np.int64)[default_checkpoints(len(y)) - 1]
+        return PlayerTrace(mistakes, 0, int(len(y) * self.rate / 10))
 
 
 class Matrix(Coin):

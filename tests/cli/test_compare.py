@@ -18,8 +18,12 @@ from onebit.cli.options import Games, Workers
 from onebit.experiments import vowpal_wabbit
 from onebit.experiments.comparison import RUNS, Comparison, run_comparison
 from onebit.experiments.entries import enter
+from onebit.learners import BanditPerceptron
+from onebit.playing import play
+from onebit.reporting.looks import looks_of
+from onebit.streams import preprocess
 from onebit.streams.reading import PLAIN
-from onebit.streams.sources import find_sources
+from onebit.streams.sources import find_sources, load
 from tables import animals
 
 LEARNERS = ("BanditPerceptron", "Banditron:exploration=0.1", "MulticlassPerceptron")
@@ -195,3 +199,34 @@ def test_errors_are_one_line(table: Path, tmp_path: Path) -> None:
     assert run.returncode == 1
     assert "[0.1]" in run.stderr, "brackets are not taken for markup"
     assert not (tmp_path / "out").exists()
+
+
+def test_who_asks_when_unsure_is_an_entry_of_its_own(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("BanditPerceptron:wrong_at_most=5%", "BanditPerceptron", "BanditPerceptron:ask_at_most=0.1")
+    entries = [enter(name) for name in names]
+    assert len({entry.spec for entry in entries}) == len(looks_of(entries)) == 3
+    assert [(entry.is_ranked, entry.advantage) for entry in entries[:2]] == [(False, "told when unsure"), (True, "")]
+    assert enter("BanditPerceptron:wrong_at_most=0.05").spec == entries[0].spec
+    assert "wrong_at_most=0.05" in entries[0].spec.label
+    compare([str(table)], Games(names), runs=7, out=tmp_path)
+    said = capsys.readouterr().out
+    assert "than BanditPerceptron in" in said  # the baseline is the first that never asks
+    assert "the label was asked for" in said
+    rows = {row["learner"]: row for row in rows_of(tmp_path / "comparison.csv")}
+    data = load(find_sources([str(table)])[0])
+    asked, mistakes = [], []
+    for seed in range(7):
+        X, y = data.shuffled(seed, 10_000)
+        learner = BanditPerceptron(classes=3)
+        trace = play(learner, preprocess(X, "standardize"), y, seed=seed, wrong_at_most=0.05)
+        asked.append(trace.asked / 240)
+        mistakes.append(trace.mistakes)
+    row = rows[names[0]]
+    assert float(row["asked"]) == pytest.approx(np.mean(asked))
+    assert float(row["mean"]) == pytest.approx(np.mean(mistakes))
+    assert float(row["wrong_of_rest"]) == pytest.approx(
+        np.mean([n / (240 - 240 * share) for n, share in zip(mistakes, asked, strict=True)])
+    )
+    assert row["p"] == row["verdict"] == rows["BanditPerceptron"]["asked"] == ""

@@ -11,15 +11,15 @@ from onebit.decider.requests import checked, request_of
 @pytest.mark.parametrize(
     ("kind", "value", "message"),
     [
-        (calls.guess, [1], "a JSON object with record is needed; got list"),
-        (calls.guess, {}, "record is missing; needed: record"),
-        (calls.guess, {"record": {}, "color": 1}, "there is no field 'color'; there are record, among, key"),
-        (calls.guess, {"record": {}, "among": "a"}, "among must be a list of .* labels .*; got 'a'"),
-        (calls.add_class, {"labels": "a"}, "label is missing; needed: label"),
-        (calls.add_class, {"label": ""}, "label must be a text of 1 to 200 letters .*; got ''"),
-        (calls.add_class, {"label": 2**53}, "label must be .* a whole number below 2.53; got 9007199254740992"),
+        ("guess", [1], "a JSON object with record is needed; got list"),
+        ("guess", {}, "record is missing; needed: record"),
+        ("guess", {"record": {}, "color": 1}, "there is no field 'color'; there are record, among, key"),
+        ("guess", {"record": {}, "among": "a"}, "among must be a list of .* labels .*; got 'a'"),
+        ("add_class", {"labels": "a"}, "label is missing; needed: label"),
+        ("add_class", {"label": ""}, "label must be a text of 1 to 200 letters .*; got ''"),
+        ("add_class", {"label": 2**53}, "label must be .* a whole number below 2.53; got 9007199254740992"),
         (
-            calls.shadow,
+            "shadow",
             {"record": {}, "label": "a", "correct": True, "propensity": 0},
             "propensity must be above 0 and at most 1, .*; got 0",
         ),
@@ -28,4 +28,4 @@ from onebit.decider.requests import checked, request_of
 )
 def test_what_is_wrong_is_named(kind: Any, value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        checked(kind if isinstance(kind, type) else request_of(kind), value)
+        checked(request_of(calls.VERBS[kind].call) if isinstance(kind, str) else kind, value)

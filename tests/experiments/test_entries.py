@@ -288,3 +288,20 @@ def test_example_of_with_diagonals() -> None:
         "SOBA diagonal",
         "Banditron",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Banditron:wrong_at_most=5", "wrong_at_most must be a share between 0 and 1, such as 5% or 0.05; got '5'"),
+        ("Banditron:wrong_at_most=5%,ask_at_most=5%", "give exactly one of wrong_at_most and ask_at_most"),
+    ],
+)
+def test_limits_on_asking_are_checked(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        enter(name)
+
+
+def test_a_learner_that_asks_is_no_learner_elsewhere() -> None:
+    with pytest.raises(ValueError, match="wrong_at_most is for learners in a comparison"):
+        build(enter("Banditron:wrong_at_most=5%").spec)

@@ -107,10 +107,9 @@ def test_a_snapshot_is_due_after_so_many_bytes_too(place: Place, monkeypatch: py
 
 _MEASURED = """
 import os, sys
-from itertools import islice
 from onebit import BanditPerceptron
 from onebit.decider.decider import Decider
-from onebit.decider.calls import page_of_events
+from onebit.decider.calls import VERBS
 
 def peak():
     (line,) = (line for line in open("/proc/self/status") if line.startswith("VmHWM"))
@@ -123,7 +122,7 @@ def write(desk):
 def read(desk):
     after, page = 0, {"events": True}
     while page["events"]:
-        page = page_of_events(islice(desk.events(after), 1000), desk.classes, after)
+        page = VERBS["log"].call(desk, after)
         after = page["next"]
 
 record = {f"text {i}": "some words " * 80_000 for i in range(4)}  # 3.5 MB

@@ -189,6 +189,8 @@ class Outcome:
     remark: str = ""
     explored: Floats = field(default_factory=lambda: np.empty(0))
     """The share of its guesses that each run drew to explore; empty, or NaN, where that is not known."""
+    asked: Floats = field(default_factory=lambda: np.full(1, np.nan))
+    """The share of rounds in which each run asked for the label; NaN for one that never asks."""
     learned: dict[str, Floats] = field(default_factory=dict)
     """What the first run had learned at the end, by name, if that was kept."""
 
@@ -196,6 +198,11 @@ class Outcome:
     def exploration(self) -> float:
         """The mean share of guesses drawn to explore; NaN if that is not known."""
         return float(self.explored.mean()) if len(self.explored) else math.nan
+
+    @property
+    def wrong_of_rest(self) -> float:
+        """The mean share of mistakes among the rounds that were not asked about; NaN if it never asks."""
+        return float((self.final / np.maximum(1.0, self.rounds[-1] * (1.0 - self.asked))).mean())
 
     @property
     def final(self) -> Integers:
@@ -287,8 +294,11 @@ def run_comparison(
                 results = [store.get(cell) for cell in games[of]]
                 curves = np.stack([result.arrays["curve"] for result in results])
                 seconds = np.array([store.seconds(cell) for cell in games[of]], dtype=float)  # None is NaN
-                explored = np.array([result.numbers.get("uniform_guesses", np.nan) for result in results])
-                played = default_checkpoints(facts.rounds), curves, seconds, "", explored / facts.rounds
+                explored, asked = (
+                    np.array([result.numbers.get(name, np.nan) for result in results]) / facts.rounds
+                    for name in ("uniform_guesses", "asked")
+                )
+                played = default_checkpoints(facts.rounds), curves, seconds, "", explored, asked
                 outcomes.append(Outcome(source.name, entry, *played, learned=learned_arrays(results[0])))
     return _settled(outcomes)
 
