@@ -365,16 +365,6 @@ def nearest_neighbor_mistakes_sharp(n_classes: int, radius: float, margin: float
 # Lower bounds: Theorems 3, 11 and 24.
 
 
-def bandit_examples(radius: float, margin: float) -> int:
-    """Return M = ⌊¼(R/γ)²⌋, the number of vectors in Theorem 3's construction."""
-    return math.floor(squared_ratio(radius, margin) / 4)
-
-
-def full_information_examples(radius: float, margin: float) -> int:
-    """Return T = ⌊(R/γ)²⌋, the number of vectors in Theorem 11's construction."""
-    return math.floor(squared_ratio(radius, margin))
-
-
 def most_directions(margin: float, n_features: int) -> int:
     """Return ⌊N⌋ with N = (1/(160γ))^((d−2)/2), the number of directions that Lemma 25 has; exact at any size.
 
@@ -403,10 +393,10 @@ def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
     if ratio < K:
         raise ValueError(
             f"n_classes must be at most (radius/margin)² = {float(ratio):.6g} for Theorem 3; got {n_classes!r}. "
-            "one_example_lower_bound has no such condition"
+            "Use a smaller margin; the Remark (one_example_…) allows four times as many"
         )
     # With K−1 questions, finding one label by trying costs 0, 1, …, K−1 mistakes with equal chance.
-    return Size(Fraction((K - 1) * bandit_examples(radius, margin), 2))
+    return Size(Fraction((K - 1) * math.floor(squared_ratio(radius, margin) / 4), 2))
 
 
 @bound("3-remark", "lower", binds="bandit learners")
@@ -424,14 +414,14 @@ def full_information_lower_bound(n_classes: int, radius: float, margin: float) -
     """Return ½⌊(R/γ)²⌋: expected mistakes that some weakly separable sequence forces on any learner told all labels."""
     weak_ratio(n_classes, radius, margin)
     # Nothing can be known of a label that was drawn: among K ≥ 2 it is guessed wrong with a chance of ½ or more.
-    return Size(Fraction(full_information_examples(radius, margin), 2))
+    return Size(Fraction(math.floor(squared_ratio(radius, margin)), 2))
 
 
 @bound("11-sharp", "lower", binds="every learner")
 def full_information_lower_bound_sharp(n_classes: int, radius: float, margin: float) -> Size:
     """Return ⌊(R/γ)²⌋(1−1/K): what Theorem 11's construction forces; on average no learner errs more often there."""
     K, _ = weak_ratio(n_classes, radius, margin)
-    return Size(full_information_examples(radius, margin) * (1 - Fraction(1, K)))
+    return Size(math.floor(squared_ratio(radius, margin)) * (1 - Fraction(1, K)))
 
 
 @bound("24", "lower", binds="ignorant learners")
