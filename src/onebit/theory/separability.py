@@ -173,10 +173,6 @@ def margin(
     >>> result = margin([[1, 0, 0], [0, 1, 0], [0, 0, 1]], ["red", "green", "blue"])
     >>> round(result.weak, 6), round(result.strong, 6)
     (0.707107, 0.666667)
-
-    References
-    ----------
-    Beygelzimer et al. (2019). ICML. Definition 1.
     """
     kernel = as_kernel(kernel)
     rows = dense(check_rows(X))
