@@ -221,6 +221,21 @@ def check_share(name: str, value: Any) -> float:
     return share
 
 
+def read_share(name: str, text: str) -> float:
+    """Return a share as people write it, or raise ValueError.
+
+    >>> read_share("--wrong-at-most", "5%"), read_share("--wrong-at-most", "0.05")
+    (0.05, 0.05)
+    """
+    try:
+        share = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        share = math.nan
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"{name} must be a share between 0 and 1, such as 5% or 0.05; got {brief(text)}")
+    return share
+
+
 # The window is kept twice, by age and by doubt: a row of doubts, and a row of ones where the guess was wrong.
 
 

@@ -47,6 +47,7 @@ _LARGEST_WEIGHT = 1e6  # in a file
 _ANSWERS, _LATELY, _MEASURED, _SCALE, _FAR, _TOP, _SPREAD, _MIXTURE = range(8)
 _RIGHT, _WRONG = range(2)  # of `classes`
 _EXPECTED, _COUNTS = 1, 2  # of `nodes`, behind _RIGHT
+_LEAST_BIN = 20  # guesses of which a share is shown
 _N_BESIDE = 2  # of evidence, behind the features: half the score and half the gap, from which scales are learned
 
 
@@ -149,6 +150,28 @@ class Confidence:
             if not holds:
                 raise ValueError(f"confidence: {name} cannot have been learned: the file is damaged or was edited")
         self._arrays = tuple(arrays)
+
+
+def reliability(confidence: Floats, right: npt.ArrayLike, most: int = 10) -> list[tuple[float, int, int]]:
+    """Return bins of equal size of guesses by confidence: the mean confidence, how many were right, and how many all.
+
+    >>> reliability(np.array([0.5] * 20 + [0.75] * 20), [True] * 11 + [False] * 9 + [True] * 20)
+    [(0.5, 11, 20), (0.75, 20, 20)]
+    """
+    n_bins, was_right = max(1, min(most, len(confidence) // _LEAST_BIN)), np.asarray(right, bool)
+    parts = [part for part in np.array_split(np.argsort(confidence, kind="stable"), n_bins) if len(part)]
+    return [(float(confidence[part].mean()), int(was_right[part].sum()), len(part)) for part in parts]
+
+
+def risk_by_coverage(confidence: Floats, right: npt.ArrayLike) -> Floats:
+    """Return the share wrong among the n guesses with the most confidence, for every n from 1.
+
+    >>> risk_by_coverage(np.array([0.5, 0.9, 0.8]), [False, True, True]).round(2).tolist()
+    [0.0, 0.0, 0.33]
+    """
+    wrong = ~np.asarray(right, bool)[np.argsort(-confidence, kind="stable")]
+    risk: Floats = np.cumsum(wrong) / np.arange(1, len(wrong) + 1)
+    return risk
 
 
 _NONE = np.empty(0)

@@ -10,6 +10,7 @@ import pytest
 
 import onebit
 from onebit.cli import main
+from onebit.reporting.text import grouped
 from onebit.streams import bundled
 
 Capture = pytest.CaptureFixture[str]
@@ -89,6 +90,16 @@ def test_rounds_shuffles_and_streams(
         (
             ("iris", "--learner", "BanditPerceptron", "--preprocess", "online", "--save", "m.onebit"),
             "--save with --preprocess online",
+        ),
+        (
+            ("iris", "--wrong-at-most", "5"),
+            "--wrong-at-most must be a share between 0 and 1, such as 5% or 0.05; got '5'",
+        ),
+        (("iris", "--ask-at-most", "ten%"), "--ask-at-most must be a share between 0 and 1, such as 5% or 0.05"),
+        (("iris", "--ask-at-most", "5%", "--wrong-at-most", "5%"), "two ways to limit questions; give one of them"),
+        (
+            ("iris", "--ask-at-most", "5%", "--no-confidence"),
+            "--no-confidence with --ask-at-most: leave one of them out",
         ),
         (("iris", "--save", "."), "--save .: is a folder or a device; name a file, such as model.onebit"),
     ],
@@ -177,3 +188,40 @@ def test_other_commands_say_what_they_read(
         assert part in said
         assert part in page
     assert "--drop id" in page
+
+
+def test_it_asks_when_it_is_unsure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    words = ("play", "digits", "--learner", "BanditPerceptron", "--out", str(tmp_path))
+    code, said = say(monkeypatch, capsys, *words, "--wrong-at-most", "5%")
+    assert code == 0, said
+    trace = onebit.play(onebit.BanditPerceptron(), bundled("digits"), seed=0, wrong_at_most=0.05)
+    alone = trace.rounds - trace.asked
+    assert re.search(rf"all +1 797 +{grouped(trace.asked)} +{trace.mistakes} +{trace.mistakes / alone:.1%} ", said)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
+    for part in (
+        f"Asked: {grouped(trace.asked)} of 1 797 rounds ({trace.asked / 1797:.1%}; ",
+        f"; {trace.suggestions_right} of the suggestions were right ({trace.suggestions_right / trace.asked:.1%}).",
+        f"Decided alone: {alone} rounds, {trace.mistakes} of them wrong ({trace.mistakes / alone:.1%}); ",
+        f"the theorem allows {int(trace.wrong_limit or 0)}, which is 5% of them and the debt.",
+    ):
+        assert part in said
+        assert part in page
+    assert "mistakes.png, confidence.png and report.html are" in said
+    assert 'id="confidence"' in page
+    code, said = say(monkeypatch, capsys, *words, "--ask-at-most", "0.1")
+    assert code == 0, said
+    assert "at most 199 rounds may be asked about." in said
+
+
+def test_confidence_is_drawn_unless_it_is_not_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    words = ("play", "paper_strong", "--rounds", "400", "--learner", "BanditPerceptron", "--out", str(tmp_path))
+    for more, is_drawn in ((), True), (("--no-confidence",), False):
+        code, said = say(monkeypatch, capsys, *words, *more)
+        assert code == 0, said
+        assert ("confidence.png" in said) == is_drawn
+        assert "Asked" not in said
+    monkeypatch.setattr("onebit.cli.play._SURE_ROUNDS", 399)
+    code, said = say(monkeypatch, capsys, *words)
+    assert (code, "confidence.png" in said) == (0, False)

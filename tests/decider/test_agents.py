@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import onebit
-from in_process import onebit as command
-from onebit.decider.agents import VERBS, _answer, _error_text, _schema_of, create_server, serve_stdio
+from onebit.decider.agents import _TOOLS, _answer, _error_text, _schema_of, create_server, serve_stdio
+from onebit.decider.calls import Verb
 from onebit.decider.client import LARGEST_BODY, RemoteDecider
 from onebit.decider.decider import Decider
 from onebit.decider.requests import checked, request_of
@@ -106,7 +106,7 @@ def test_every_verb_of_a_service(tmp_path: Path) -> None:
 def test_tools_say_how_they_are_used(desk: Decider) -> None:
     async def conversation(client: Any) -> Any:
         for tool in (await client.list_tools()).tools:
-            (verb, _), schema = VERBS[tool.name], tool.input_schema
+            verb, schema = _TOOLS[tool.name].call, tool.input_schema
             assert schema == _schema_of(verb)
             assert (schema["type"], schema["additionalProperties"]) == ("object", False)
             _, _, example = str(tool.description).partition("Example: ")
@@ -179,7 +179,7 @@ def test_a_bug_is_not_told(desk: Decider, monkeypatch: pytest.MonkeyPatch, caplo
     def broken(decider: Decider) -> Any:
         raise KeyError("a secret of the house")
 
-    monkeypatch.setitem(VERBS, "status", (broken, {}))
+    monkeypatch.setitem(_TOOLS, "status", Verb(broken))
 
     async def conversation(client: Any) -> str:
         return await refused(client, "status", {})
@@ -194,7 +194,7 @@ def test_the_disk_keeps_nobody_waiting(desk: Decider, monkeypatch: pytest.Monkey
     def slow(decider: Decider) -> Any:
         return {"waited": is_free.wait(10)}
 
-    monkeypatch.setitem(VERBS, "status", (slow, {}))
+    monkeypatch.setitem(_TOOLS, "status", Verb(slow))
 
     async def conversation(client: Any) -> Any:
         waiting = asyncio.create_task(said(client, "status"))
@@ -289,14 +289,3 @@ def test_hosts_start_and_end_it(tmp_path: Path) -> None:
     with Decider.open(tmp_path / "m.onebit") as desk:
         assert desk.verify()
         assert desk.status().right > 20
-
-
-def test_the_command_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing = command("mcp", str(tmp_path / "none.onebit"))
-    assert (nothing.returncode, nothing.stdout) == (1, "")
-    assert "classes" in nothing.stderr
-    assert "give its --url too" in command("mcp", "x", "--token-file", "t").stderr
-    assert "namespace and a name" in command("mcp", "x", "--url", "http://127.0.0.1:9").stderr
-    assert "onebit's own" in command("mcp", "x", "--classes", "a", "--learner", "os:system").stderr
-    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    assert "pip install 'onebit[mcp]'" in command("mcp", "x").stderr

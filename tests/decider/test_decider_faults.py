@@ -17,7 +17,7 @@ import pytest
 
 from live_places import begun
 from onebit.decider.decider import Decider
-from onebit.decider.replay import same_state
+from onebit.decider.replay import _same_state
 from onebit.decider.sqlite import SQLiteLog
 from onebit.decider.tickets import LogError, LogWriteError, LostJournalWarning
 
@@ -461,4 +461,4 @@ def test_a_full_disk_takes_one_replay(path: Path, monkeypatch: pytest.MonkeyPatc
         if call == "tell":
             assert desk.verify()
     with Decider.open(path) as desk:
-        assert same_state(desk._state, before)
+        assert _same_state(desk._state, before)

@@ -1,6 +1,5 @@
 """A replay of the log gives the state, whatever happened, and says where it guesses otherwise."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import onebit
 from live_places import Place
 from onebit.checks.problems import noisy_problem
 from onebit.decider.decider import Decider
-from onebit.decider.replay import replay, same_state
+from onebit.decider.replay import _same_state, replay
 from onebit.decider.settings import Settings
 from onebit.decider.state import State
 from onebit.decider.tickets import ReplayWarning
@@ -23,12 +22,6 @@ LEARNERS = [
     onebit.Banditron(exploration=0.2),  # draws
     onebit.BanditPerceptron(Gaussian(0.7)),  # scores rows in blocks
 ]
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Place:
-    """Return a place for a decider."""
-    return Place(tmp_path / "desk.onebit")
 
 
 def play(desk: Decider, start: int, stop: int) -> None:
@@ -79,7 +72,7 @@ def test_a_replay_gives_the_state(file: Place, learner: onebit.Learner, limits: 
         a_year(desk)
         again = replay(desk._log, desk._settings, from_snapshot=False)
         assert everything(again) == everything(desk._state)
-        assert same_state(again, desk._state)
+        assert _same_state(again, desk._state)
         assert (desk.status().asked > 0) == bool({"wrong_at_most", "ask_at_most"} & limits.keys())
         desk.snapshot()
         restored = replay(desk._log, desk._settings)
@@ -87,7 +80,7 @@ def test_a_replay_gives_the_state(file: Place, learner: onebit.Learner, limits: 
         assert everything(restored) == everything(desk._state)
         plain = [[each._replace(row=None) for each in found.open.values()] for found in (restored, desk._state)]
         assert plain[0] == plain[1]
-        assert same_state(restored, desk._state)
+        assert _same_state(restored, desk._state)
 
 
 @pytest.mark.ci

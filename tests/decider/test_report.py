@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 
 import onebit
 from onebit.decider.decider import Decider
-from onebit.decider.report import costs_of_limits, recent_events, report, share_at_any_time, share_of
+from onebit.decider.report import _share_at_any_time, costs_of_limits, recent_events, report, share_of
 from onebit.decider.tickets import Event
 
 
@@ -200,11 +200,11 @@ def test_an_interval_at_any_time_holds_at_all_times() -> None:
         probabilities = 0.08 + 0.07 * np.sin(times / 200 + run)  # which change while one looks
         wrong = np.cumsum(generator.random(2000) < probabilities)
         means = np.cumsum(probabilities) / (times + 1)
-        looked = [(share_at_any_time(int(wrong[t]), t + 1), means[t]) for t in range(0, 2000, 7)]
+        looked = [(_share_at_any_time(int(wrong[t]), t + 1), means[t]) for t in range(0, 2000, 7)]
         n_missed += any(not share.low <= mean <= share.high for share, mean in looked)
     assert n_missed <= 3, "of 60 runs 5 % may be missed"
-    assert share_at_any_time(20, 10_000).high < 0.01
-    assert share_at_any_time(0, 0)[2:] == (None, 0.0, 1.0)
+    assert _share_at_any_time(20, 10_000).high < 0.01
+    assert _share_at_any_time(0, 0)[2:] == (None, 0.0, 1.0)
 
 
 def asked_rounds(desk: Decider, n: int) -> int:

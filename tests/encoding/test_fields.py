@@ -18,7 +18,7 @@ from hypothesis import given
 
 from encoded_records import dense, encoders, kinds_of, quick, records, row_of, same, told, written
 from onebit.encoding import Encoder, record_from_json, record_to_json
-from onebit.encoding.fields import MOST_LETTERS, MOST_VALUES
+from onebit.encoding.fields import _MOST_LETTERS, MOST_VALUES
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ for _ in range(9):
         (AGAIN, "at most 10000 values"),
         ({str(i): i for i in range(MOST_VALUES + 1)}, "at most 10000 values"),
         ({"x": list(range(MOST_VALUES + 1))}, "'x' holds 10001 values"),
-        ({"x": "y" * (MOST_LETTERS + 1)}, "column 'x' holds 1000001 letters"),
+        ({"x": "y" * (_MOST_LETTERS + 1)}, "column 'x' holds 1000001 letters"),
         ("hello", "a record is a mapping.*Give {'text': record}"),
         (7, "a record is a mapping"),
         (None, "a record is a mapping"),
@@ -199,7 +199,7 @@ def test_json_of_what_is_ignored_is_bounded() -> None:
         DEEP,
         LOOP,
         AGAIN,
-        "y" * (MOST_LETTERS + 1),
+        "y" * (_MOST_LETTERS + 1),
         list(range(10**5)),
         np.zeros((3, 3)),
         {None: 1},

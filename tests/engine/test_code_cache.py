@@ -16,7 +16,7 @@ import scipy
 from numba.core.registry import CPUDispatcher
 
 import onebit
-from onebit.encoding.encoder import all_within
+from onebit.encoding.encoder import _all_within
 from onebit.engine import randomness
 from onebit.engine.algorithm import Algorithm
 from onebit.engine.code_cache import (
@@ -143,7 +143,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_to_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    function: Any = all_within
+    function: Any = _all_within
     NOT_KEPT.clear()
     monkeypatch.setattr(numba.core.config, "CACHE_DIR", str(tmp_path))
     values, hits = np.array([1.0, -2.0]), []
@@ -158,7 +158,7 @@ def test_a_folder_that_cannot_be_written_to_is_read(tmp_path: Path, monkeypatch:
         monkeypatch.setattr(numba.core.caching._CacheLocator, "ensure_cache_path", refuse)
     assert hits == [0, 1]
     assert again(values.astype(np.float32), 2.0)
-    assert list(NOT_KEPT) == ["all_within"], "another signature is compiled, and cannot be kept"
+    assert list(NOT_KEPT) == ["_all_within"], "another signature is compiled, and cannot be kept"
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")

@@ -17,11 +17,11 @@ from onebit.playground.scenes import (
 )
 from onebit.playground.server import _Sessions
 from onebit.playground.session import (
+    _CATALOGUE,
     _FINISHED,
     _LOOKS,
     _MOST_ANSWERS,
     _READY,
-    CATALOGUE,
     Oracle,
     Session,
     _new_learner,
@@ -163,7 +163,7 @@ def test_nobody_measures_for_a_session_that_is_over(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_asked_is_checked_and_changes_nothing() -> None:
-    for learners in ([], ["chance"] * 2, ["nobody"], list(CATALOGUE)[:5]):
+    for learners in ([], ["chance"] * 2, ["nobody"], list(_CATALOGUE)[:5]):
         with pytest.raises(ValueError, match="learner"):
             Session(make_scene("wedges", 0), learners, 0)
     with pytest.raises(ValueError, match="stream must be"):
@@ -217,14 +217,14 @@ def test_promises_are_those_of_the_theorems() -> None:
     assert "Theorem 10" in _promised(onebit.MulticlassPerceptron(), weak)["says"]
     assert _promised(onebit.UniformGuess(), strong)["says"] == "no theorem speaks of it"
     assert _promised(onebit.BanditPerceptron(Gaussian()), strong)["says"] == "no theorem speaks of it"
-    assert "Corollary 6" in _promised(CATALOGUE["rational"].learner, weak)["says"]
+    assert "Corollary 6" in _promised(_CATALOGUE["rational"].learner, weak)["says"]
     found = margin(np.eye(3), np.arange(3), classes=3)
     assert _promised(perceptron, found)["says"] == "at most 18 on average (Theorem 2)"
 
 
 def test_everyone_in_the_catalogue_has_a_look_of_their_own() -> None:
-    assert len({(look.color, look.dashes[1]) for look in _LOOKS.values()}) == len(CATALOGUE)
-    for key in CATALOGUE:
+    assert len({(look.color, look.dashes[1]) for look in _LOOKS.values()}) == len(_CATALOGUE)
+    for key in _CATALOGUE:
         _new_learner(key, ["a", "b"], seed=0).begin(3, ["a", "b"])
 
 

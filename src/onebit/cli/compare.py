@@ -21,8 +21,8 @@ _INTRO = (
     "Each round a learner is shown a row, names its label and learns only whether it was right; a learner that is "
     "told the label marks how far one could get with full information. All play the same rows in the same order."
 )
-_COLUMNS = ("learner", "mistakes", "rate", "/ told", "p", "verdict", "µs/round", "remark")
-_STYLES = ("name", *["number"] * 6, "")
+_COLUMNS = ("learner", "mistakes", "rate", "asked", "wrong of rest", "/ told", "p", "verdict", "µs/round", "remark")
+_STYLES = ("name", *["number"] * 8, "")
 _KINDS = {"win": "good", "tie": "dim", "loss": "bad", TOO_FEW_RUNS: "dim"}
 
 
@@ -64,7 +64,7 @@ def command(
 
 def _baseline(named: str | None, entries: Sequence[Entry]) -> str:
     """Return the one all others are compared with: the first that hears only right or wrong, unless one is named."""
-    bandits = [entry.title for entry in entries if not entry.full_information]
+    bandits = [entry.title for entry in entries if not (entry.full_information or entry.asks)]
     if named is None:
         return bandits[0] if bandits else entries[0].title
     if named not in bandits:
@@ -76,12 +76,14 @@ def _write_tables(folder: Path, rows: Sequence[ComparisonRow], tallies: Sequence
     """Write the tables as CSV: the same bytes whenever the same is played."""
     columns: tuple[str, ...] = ("dataset", "rounds", "runs", "learner", "mean", "standard_error")
     columns += ("ratio_to_full_information", "p", "p_adjusted", "verdict", "remark")
+    columns += ("asked", "wrong_of_rest")
     lines = []
     for row in rows:
         it = row.outcome
         numbers = map(number, (it.mean, it.standard_error, row.ratio, row.p, row.p_adjusted))
         size = int(it.rounds[-1]), len(it.final)
-        lines.append((it.dataset, *size, it.entry.title, *numbers, row.verdict, it.remark))
+        shares = map(number, (it.asked.mean(), it.wrong_of_rest))
+        lines.append((it.dataset, *size, it.entry.title, *numbers, row.verdict, it.remark, *shares))
     write_csv(folder / "comparison.csv", columns, lines)
     tallied = [(row.title, row.wins, row.ties, row.losses, number(row.ratio), number(row.p)) for row in tallies]
     columns = ("learner", "wins", "ties", "losses", "ratio_to_baseline", "p_across")
@@ -109,8 +111,11 @@ def _cells(row: ComparisonRow) -> list[str | Cell]:
     it = row.outcome
     mistakes, rate = with_error(it.mean, it.standard_error), f"{it.mean / it.rounds[-1]:.1%}"
     verdict = fixed(row.p_adjusted, ".2g"), Cell(row.verdict, _KINDS.get(row.verdict, ""))
-    time = grouped(it.microseconds_per_round, 1)
-    return [it.entry.shown, mistakes, rate, fixed(row.ratio, ".2f"), *verdict, time, it.remark]
+    time, shares = (
+        grouped(it.microseconds_per_round, 1),
+        (fixed(it.asked.mean(), ".1%"), fixed(it.wrong_of_rest, ".1%")),
+    )
+    return [it.entry.shown, mistakes, rate, *shares, fixed(row.ratio, ".2f"), *verdict, time, it.remark]
 
 
 # Under the table, not only in the documentation: readers ask this first.
@@ -126,6 +131,10 @@ def _legend(baseline: str, rows: Sequence[ComparisonRow]) -> list[str]:
         notes.append(f"{TOO_FEW_RUNS}: with {n_runs} no difference could be significant; --runs {needed} is the least")
     if any(row.ratio is not None for row in rows):
         notes.append("/ told: mistakes over those of the first learner that is told the label")
+    if any(row.outcome.entry.asks for row in rows):
+        notes.append(
+            "asked: the share of rounds in which the label was asked for; these are no mistakes, and not tested"
+        )
     notes += dict.fromkeys(row.outcome.entry.note for row in rows if row.outcome.entry.note)
     return [*notes, "a single run has no standard error and no p"] if n_runs == 1 else notes
 

@@ -3,18 +3,21 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
 
 from onebit import streams
+from onebit.asking import read_share
 from onebit.cli import options
 from onebit.cli.options import has_figures, print_what_was_read, typed
+from onebit.confidence import reliability, risk_by_coverage
+from onebit.decider.report import share_of
 from onebit.experiments.entries import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_integer, check_seed
-from onebit.playing import Trace, play
+from onebit.playing import ByRound, Trace, play
 from onebit.reporting.console import on_screen, prepare_folder, print_table, print_where, progress_bar
 from onebit.reporting.looks import PALETTE
 from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
@@ -30,7 +33,36 @@ if TYPE_CHECKING:
 _DRAWN_ROUNDS = 10_000  # of a stream, unless the user says how many
 _PARTS = 10  # of the stream, whose rates are shown
 _MOST_CLASSES = 30  # on the screen; the report has them all
-_COLUMNS = ("class", "rounds", "mistakes", "rate", "guessed")
+_COLUMNS = ("class", "rounds", "asked", "mistakes", "rate", "guessed")
+_SURE_ROUNDS = 100_000  # as many are played with confidence unless the user says otherwise: a few seconds more
+_DRAWN_POINTS = 1_000  # of a curve that has one a round
+_PALE = "#C4CDD5"
+_FEWEST_SURE = 100  # rounds with a confidence, for its figure
+
+
+class _Sureness(NamedTuple):
+    """Whether confidence is estimated, and when the learner asks."""
+
+    wrong_at_most: Annotated[
+        str | None, "Ask for the label when unsure, so that at most this share of the rest is wrong: 5% or 0.05."
+    ] = None
+    ask_at_most: Annotated[str | None, "Or ask about at most this share of the rounds, where it helps most."] = None
+    confidence: Annotated[
+        bool | None,
+        "Estimate how likely each guess is to be right, which takes some 25 µs a round; by default in games of at most "
+        f"{grouped(_SURE_ROUNDS)} rounds, and where it asks.",
+    ] = None
+
+    def arguments(self, rounds: int) -> dict[str, Any]:
+        """Return what `play` is given, in a game of so many rounds."""
+        limits = {"wrong_at_most": self.wrong_at_most, "ask_at_most": self.ask_at_most}
+        given = {name: read_share(f"--{name.replace('_', '-')}", text) for name, text in limits.items() if text}
+        if len(given) == 2:
+            raise ValueError("--wrong-at-most and --ask-at-most are two ways to limit questions; give one of them")
+        if given and self.confidence is False:
+            raise ValueError(f"--no-confidence with --{next(iter(given)).replace('_', '-')}: leave one of them out")
+        wanted = rounds <= _SURE_ROUNDS if self.confidence is None else self.confidence
+        return {**given, "confidence": wanted}
 
 
 def command(
@@ -44,6 +76,7 @@ def command(
     shuffle: Annotated[bool, "Shuffle the rows; otherwise they come in the file's order."] = False,
     reading: Reading,
     preprocess: options.Preprocess = "none",
+    sureness: _Sureness,
     save: Annotated[Path | None, "Save the learner, with all it has learned, as this file."] = None,
     out: Annotated[Path, "Folder for the figure and report.html."] = Path("results/play"),
 ) -> None:
@@ -60,26 +93,16 @@ def command(
             )
     check_choice("--preprocess", preprocess, METHODS)
     found = _rounds(data, reading, rounds, seed, shuffle)
-    made = build(player.spec)
+    made, game = build(player.spec), sureness.arguments(len(found.y))
     prepare_folder(out)
     console = Console()
     print_what_was_read(console, found.name, describe(found))
     is_drawn = has_figures(console)
     rows = _prepared(console, found, player, learner, preprocess)
     with progress_bar(console, f"{learner}, {grouped(len(found.y))} rounds") as show:
-        trace = play(made, rows, seed=seed, keep_guesses=True, on_progress=show)
+        trace = play(made, rows, seed=seed, keep_guesses=True, on_progress=show, **game)
     if save is not None:
         made.save(save)
-    wrong = np.asarray(trace.guesses != np.array(found.label_names)[found.y])
-    caption = "Left: mistakes so far. Right: the share of mistakes in each tenth of the stream; the line is the share "
-    draw = partial(_draw_mistakes, trace, wrong, f"{learner} on {found.name}")
-    figures = [Drawing("mistakes", "Mistakes", f"{caption}over all of it.", draw)] if is_drawn else []
-    table = Table(_COLUMNS, _rows(found, trace, wrong))
-    print_table(console, replace(table, rows=table.rows[: _MOST_CLASSES + 1], sections=[1]))
-    if (n_more := len(table.rows) - _MOST_CLASSES - 1) > 0:
-        console.print(f"… and {n_more} rarer classes, which report.html lists")
-    rates = ", ".join(f"{rate:.1%}" for rate in _tenths(wrong))
-    console.print(f"Mistakes by tenths of the stream: {rates}", soft_wrap=True)
     facts = {
         "Learner": learner,
         "Data set": found.name,
@@ -89,11 +112,26 @@ def command(
         "Seed": str(seed),
         "Command": typed(),
     }
-    blocks = [*what_was_run(facts), *figures, *section("Class by class", table), *how_again(facts)]
+    wrong = np.asarray(trace.guesses != np.array(found.label_names)[found.y])
+    asked = np.zeros_like(wrong) if trace.by_round is None else trace.by_round.asked
+    table, says = Table(_COLUMNS, _rows(found, trace, wrong, asked)), _says(trace, game)
+    rates = ", ".join(f"{rate:.1%}" for rate in _tenths(wrong & ~asked, ~asked))
+    _print_result(console, table, [f"Mistakes by tenths of the stream: {rates}", *says])
+    figures = _figures(trace, wrong, f"{learner} on {found.name}", game) if is_drawn else []
+    blocks = [*what_was_run(facts), *says, *figures, *section("Class by class", table), *how_again(facts)]
     write_page(out / "report.html", f"{learner} on {found.name}", blocks, out)
-    print_where(console, "mistakes.png and report.html are" if is_drawn else "report.html is", out)
+    names = ", ".join(f"{figure.name}.png" for figure in figures)
+    print_where(console, f"{names} and report.html are" if figures else "report.html is", out)
     if save is not None:
         console.print(on_screen(f"The learner is saved as {save}."), soft_wrap=True)
+
+
+def _print_result(console: Console, table: Table, says: list[str]) -> None:
+    """Print the most frequent classes, and what there is to say."""
+    print_table(console, replace(table, rows=table.rows[: _MOST_CLASSES + 1], sections=[1]))
+    if (n_more := len(table.rows) - _MOST_CLASSES - 1) > 0:
+        console.print(f"… and {n_more} rarer classes, which report.html lists")
+    console.print("\n".join(says), soft_wrap=True, highlight=False)
 
 
 def _check_save(path: Path, data: str) -> None:
@@ -139,51 +177,147 @@ def _rounds(given: str, reading: Reading, rounds: int | None, seed: int, is_shuf
     return replace(data, X=X, y=y, about=(*data.about, *source.about.items()))
 
 
-def _rows(data: DataSet, trace: Trace, wrong: np.ndarray) -> list[list[str]]:
+def _rows(data: DataSet, trace: Trace, wrong: np.ndarray, asked: np.ndarray) -> list[list[str]]:
     """Return the rows of the table: all classes together, then each, the most frequent first."""
     codes = {name: code for code, name in enumerate(data.label_names)}
     guesses = np.array([codes[name] for name in np.asarray(trace.guesses).tolist()])
     counts = np.column_stack(
-        [np.bincount(each, minlength=data.n_classes) for each in (data.y, data.y[wrong], guesses)]
+        [
+            np.bincount(each, minlength=data.n_classes)
+            for each in (data.y, data.y[asked], data.y[wrong & ~asked], guesses)
+        ]
     ).tolist()
     lines = [(name, *counts[code]) for name, code in codes.items()]
-    lines = [("all", trace.rounds, trace.mistakes, trace.rounds), *sorted(lines, key=lambda line: -line[1])]
+    total = "all", trace.rounds, trace.asked, trace.mistakes, trace.rounds
     return [
-        [name, grouped(rounds), grouped(mistakes), f"{mistakes / rounds:.1%}" if rounds else "–", grouped(guessed)]
-        for name, rounds, mistakes, guessed in lines
+        [
+            name,
+            grouped(rounds),
+            grouped(n_asked) if trace.asked else "",
+            grouped(mistakes),
+            f"{mistakes / (rounds - n_asked):.1%}" if rounds > n_asked else "–",
+            grouped(guessed),
+        ]
+        for name, rounds, n_asked, mistakes, guessed in [total, *sorted(lines, key=lambda line: -line[1])]
     ]
 
 
-def _tenths(wrong: np.ndarray) -> list[float]:
+def _says(trace: Trace, game: dict[str, Any]) -> list[str]:
+    """Return in words how often it asked, and what came of it."""
+    if trace.by_round is None or not game.keys() & {"wrong_at_most", "ask_at_most"}:
+        return []
+    later, alone = trace.by_round.asked[trace.rounds // 2 :].mean(), trace.rounds - trace.asked
+    asked = f"Asked: {grouped(trace.asked)} of {grouped(trace.rounds)} rounds ({trace.asked / trace.rounds:.1%}; "
+    asked += f"{later:.1%} in the second half)"
+    if trace.asked:
+        share = trace.suggestions_right / trace.asked
+        asked += f"; {grouped(trace.suggestions_right)} of the suggestions were right ({share:.1%})"
+    decided = f"Decided alone: {grouped(alone)} rounds"
+    if alone:
+        decided += f", {grouped(trace.mistakes)} of them wrong ({trace.mistakes / alone:.1%})"
+    if "wrong_at_most" in game:
+        most, share = int((trace.wrong_limit or 0.0) + 1e-9), 100.0 * game["wrong_at_most"]
+        decided += f"; the theorem allows {grouped(most)}, which is {share:g}% of them and the debt"
+    else:
+        decided += f"; at most {grouped(int(game['ask_at_most'] * trace.rounds) + 20)} rounds may be asked about"
+    return [f"{asked}.", f"{decided}."]
+
+
+def _tenths(wrong: np.ndarray, of: np.ndarray | None = None) -> list[float]:
     """Return the share of mistakes in each tenth of a stream, or in each round of one that has fewer.
+
+    With `of` the share is that of the rounds marked there; 0 where none is.
 
     >>> _tenths(np.array([True, True, False, True]))
     [1.0, 1.0, 0.0, 1.0]
     """
-    return [float(part.mean()) for part in np.array_split(wrong, min(_PARTS, len(wrong)))]
+    parts = min(_PARTS, len(wrong))
+    counted = np.array_split(np.ones_like(wrong) if of is None else of, parts)
+    return [float(part.sum() / max(1, n.sum())) for part, n in zip(np.array_split(wrong, parts), counted, strict=True)]
 
 
-def _draw_mistakes(trace: Trace, wrong: np.ndarray, title: str) -> "Figure":
-    """Draw mistakes so far, and the share of mistakes in each tenth of the stream."""
+def _figures(trace: Trace, wrong: np.ndarray, title: str, game: dict[str, Any]) -> list[Drawing]:
+    """Return the figures of the report."""
+    caption = "Left: mistakes so far. Right: the share of mistakes in each tenth of the stream; the line is the share "
+    caption += "over all of it."
+    if trace.asked:
+        caption = (
+            "Left: mistakes so far among decisions made alone. Right: of each tenth of the stream the share asked "
+        )
+        caption += "about, and the share wrong of what was decided alone."
+    limit = game.get("wrong_at_most")
+    drawings = [Drawing("mistakes", "Mistakes", caption, partial(_draw_mistakes, trace, wrong, title, limit))]
+    if trace.by_round is not None and (~np.isnan(trace.by_round.confidence)).sum() >= _FEWEST_SURE:
+        caption = "Left: ten groups of guesses by confidence, of equal size: on the line confidence is what it claims; "
+        caption += (
+            "the bars are 95 % intervals. Right: if only the guesses with the most confidence were decided alone, "
+        )
+        caption += "how many of them would be wrong."
+        draw = partial(_draw_confidence, trace.by_round, title)
+        drawings.append(Drawing("confidence", "How sure it was, and how often right", caption, draw))
+    return drawings
+
+
+def _draw_mistakes(trace: Trace, wrong: np.ndarray, title: str, limit: float | None) -> "Figure":
+    """Draw mistakes so far, and the share of mistakes in each tenth of the stream, and of what was asked about."""
     from matplotlib.ticker import PercentFormatter
 
     from onebit.reporting import figures as style
 
-    rates = _tenths(wrong)
+    asked = np.zeros_like(wrong) if trace.by_round is None else trace.by_round.asked
+    rates, alone = _tenths(wrong & ~asked, ~asked), max(1, trace.rounds - trace.asked)
     with style.looks():
         figure, (left, right) = style.new_figure(1, 2, 3.2)
         figure.suptitle(in_figure(title, most=80))
         trace.plot(left, color=PALETTE[0])
+        if limit is not None:
+            at = trace.curve.rounds
+            left.plot(at, limit * np.cumsum(~asked)[at - 1], color=PALETTE[1], linewidth=1.2, linestyle=(0, (5, 2)))
         for axis in (left.xaxis, left.yaxis):
             style.count_axis(axis, most_ticks=4)
         places = np.arange(1, len(rates) + 1)
-        right.bar(places, rates, color=PALETTE[0], width=0.75)
-        whole = trace.mistakes / trace.rounds
+        if trace.asked:
+            right.bar(places, _tenths(asked), color=_PALE, width=0.75, label="asked")
+        right.bar(places, rates, color=PALETTE[0], width=0.4 if trace.asked else 0.75, label="wrong of the rest")
+        if trace.asked:
+            right.legend(loc="upper right", handlelength=1.0)
+        whole = trace.mistakes / alone if limit is None else limit
         right.axhline(whole, color=PALETTE[1], linewidth=1.2, linestyle=(0, (5, 2)))
-        right.set_title(f"{whole:.1%} in all", loc="right", fontsize=10, color=PALETTE[1])
-        right.set(xlabel="tenth of the stream" if len(rates) == _PARTS else "round", ylabel="share of mistakes")
+        said = f"{whole:.1%} in all" if limit is None else f"limit {100 * limit:g}%"
+        right.set_title(said, loc="right", fontsize=10, color=PALETTE[1])
+        right.set(
+            xlabel="tenth of the stream" if len(rates) == _PARTS else "round",
+            ylabel="share" if trace.asked else "share of mistakes",
+        )
         right.set_xticks(places)
-        right.set_ylim(0, max(0.05, 1.1 * max(rates)))
+        right.set_ylim(0, max(0.05, 1.1 * max([*rates, *_tenths(asked)])))
         right.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
         right.grid(visible=False, axis="x")
+    return figure
+
+
+def _draw_confidence(rounds: ByRound, title: str) -> "Figure":
+    """Draw how often guesses of each confidence were right, and what share would be wrong of those decided alone."""
+    from onebit.reporting import figures as style
+
+    known = ~np.isnan(rounds.confidence)
+    bins = reliability(rounds.confidence[known], rounds.right[known])
+    means = [mean for mean, _, _ in bins]
+    shares = [share_of(n_right, of) for _, n_right, of in bins]
+    heights = np.array([share.share for share in shares])
+    ends = [heights - [share.low for share in shares], [share.high for share in shares] - heights]
+    risk = risk_by_coverage(rounds.confidence[known], rounds.right[known])
+    with style.looks():
+        figure, (left, right) = style.new_figure(1, 2, 3.2)
+        figure.suptitle(in_figure(title, most=80))
+        left.plot([0, 1], [0, 1], color=_PALE)
+        left.errorbar(means, heights, ends, color=PALETTE[0], marker="o", markersize=5, linestyle="", elinewidth=1.2)
+        left.set(xlabel="confidence", ylabel="share right", xlim=(0, 1.02), ylim=(0, 1.02))
+        at = np.unique(np.linspace(0, len(risk) - 1, _DRAWN_POINTS).astype(int))
+        right.plot((at + 1) / len(risk), risk[at], color=PALETTE[0])
+        right.set(xlabel="share decided alone", ylabel="share wrong of these", xlim=(0, 1))
+        right.set_ylim(0, max(0.02, 1.1 * float(risk[len(risk) // 20 :].max())))
+        for axis in (left.xaxis, left.yaxis, right.xaxis):
+            style.count_percent(axis, [0, 0.5, 1])
+        style.count_percent(right.yaxis)
     return figure

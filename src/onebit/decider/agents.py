@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from onebit import __version__
-from onebit.decider import calls
+from onebit.decider.calls import VERBS
 from onebit.decider.client import LARGEST_BODY, RemoteDecider
 from onebit.decider.decider import Decider
-from onebit.decider.requests import call_of, read_json, request_of
+from onebit.decider.requests import parsed, request_of
 from onebit.decider.tickets import AdvisedError
 
 _AnyDecider = Decider | RemoteDecider
@@ -29,6 +29,7 @@ _UNREADABLE = (
 )
 _MOST_LABELS = 50  # labels listed in the instructions
 
+_TOOLS = {name: verb for name, verb in VERBS.items() if verb.hints is not None}
 _INSTRUCTIONS = (
     "onebit picks one of several labels (a tool, a prompt, a model, a route) for a record, and learns from being told "
     "right or wrong. First call guess, and do what its label says. Keep the id. As soon as you know how it went, call "
@@ -37,28 +38,13 @@ _INSTRUCTIONS = (
 )
 
 
-_READS = {"read_only_hint": True, "open_world_hint": False}
-_ONCE = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True, "open_world_hint": False}
-_EVERY_TIME = _ONCE | {"idempotent_hint": False}
-VERBS: dict[str, tuple[Callable[..., Any], dict[str, bool]]] = {  # the tools, each with hints for the host
-    "guess": (calls.guess, _EVERY_TIME),
-    "tell": (calls.tell, _ONCE),
-    "label": (calls.label, _ONCE),
-    "correct": (calls.correct, _ONCE),
-    "withdraw": (calls.withdraw, _ONCE),
-    "shadow": (calls.shadow, _EVERY_TIME),
-    "add_class": (calls.add_class, _EVERY_TIME),
-    "status": (calls.status, _READS),
-    "report": (calls.report, _READS),
-}
-
-
 def _answer(decider: _AnyDecider, name: str, arguments: Any) -> Any:
-    """Call one of `VERBS` with an agent's arguments; raises ValueError and the exceptions of the library."""
+    """Call one of `_TOOLS` with an agent's arguments; raises ValueError and the exceptions of the library."""
     body = json.dumps({} if arguments is None else arguments).encode()
     if len(body) > LARGEST_BODY:
         raise ValueError(f"the call is larger than {LARGEST_BODY} bytes; send less at once")
-    return call_of(VERBS[name][0], read_json(body))(decider)
+    call = _TOOLS[name].call
+    return call(decider, **msgspec.structs.asdict(parsed(request_of(call), body)))
 
 
 def _schema_of(verb: Callable[..., Any]) -> dict[str, Any]:
@@ -94,17 +80,17 @@ def create_server(decider: _AnyDecider, about: str | None = None) -> Any:
         tools = [
             types.Tool(
                 name=name,
-                description=" ".join(str(verb.__doc__).split()),
-                input_schema=_schema_of(verb),
-                annotations=types.ToolAnnotations(**hints),
+                description=" ".join(str(verb.call.__doc__).split()),
+                input_schema=_schema_of(verb.call),
+                annotations=types.ToolAnnotations(**verb.hints or {}),
             )
-            for name, (verb, hints) in VERBS.items()
+            for name, verb in _TOOLS.items()
         ]
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(_context: Any, params: Any) -> Any:
-        if params.name not in VERBS:
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.80}; there are {', '.join(VERBS)}")
+        if params.name not in _TOOLS:
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.80}; there are {', '.join(_TOOLS)}")
         try:
             result = await anyio.to_thread.run_sync(_answer, decider, params.name, params.arguments)
         except Exception as error:

@@ -1,19 +1,21 @@
-"""Calls of a decider as JSON, for the service and for agents: what is asked, and what is returned.
+"""Calls of a decider as JSON, for the service and for agents: `VERBS` says what is asked, and what is returned.
 
 A verb is a function of a decider. Its other parameters are the fields of a request, and it returns plain JSON values.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any
+from itertools import islice
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, defstruct
 
+from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.log import to_json
-from onebit.decider.report import report as report_on
-from onebit.decider.tickets import Event, Kind, Ticket
+from onebit.decider.report import report
+from onebit.decider.tickets import Kind, Ticket
 from onebit.encoding import record_from_json
 from onebit.experiments.entries import kernel_names, parse_player
 from onebit.experiments.players import build
@@ -21,7 +23,7 @@ from onebit.learners import Learner, all_learners
 from onebit.machine_memory import claim_memory
 
 _MOST_CLASSES = 100_000
-MOST_BYTES_A_PAGE = 4 << 20  # maximum bytes of a page of the log, unless a single event is larger
+_MOST_BYTES_A_PAGE = 4 << 20  # maximum bytes of a page of the log, unless a single event is larger
 
 
 # Descriptions are shown in schemas, and complete the message "… must be …".
@@ -59,6 +61,8 @@ _Count = Annotated[Any, _shown(None, "integer")]
 _WRONG = "the share wrong among decisions that are not asked about, between 0 and 1; null: it never asks"
 _WrongAtMost = Annotated[Any, _shown(_WRONG, ["number", "null"])]
 _AskAtMost = Annotated[Any, _shown("the share of guesses that are asked about, between 0 and 1", ["number", "null"])]
+_Number = Annotated[int, Meta(ge=0, lt=10**16, description="a whole number from 0")]
+_Limit = Annotated[int, Meta(ge=0, le=MOST_AT_ONCE, description=f"a whole number from 0 to {MOST_AT_ONCE}")]
 _Json = dict[str, Any]
 
 _ABOUT_SURENESS = [("confidence", float | None), ("ask", bool), ("ranking", list[Any])]
@@ -67,22 +71,15 @@ _TICKET = defstruct(
 )
 _NEWS = defstruct("TellResult", [("news", bool)])
 _DONE = defstruct("DoneResult", [("done", bool)])
-RESULTS = {  # of what verbs return, for the documentation
-    "guess": _TICKET,
-    "tell": _NEWS,
-    "label": _NEWS,
-    "correct": _DONE,
-    "withdraw": _DONE,
-    "shadow": defstruct("ShadowResult", [("label", Any), ("agrees", bool)]),
-    "add_class": defstruct("ClassesResult", [("classes", list[Any])]),
-    "log_page": defstruct("EventsResult", [("events", list[Any]), ("next", int)]),
-}
+_SHADOW = defstruct("ShadowResult", [("label", Any), ("agrees", bool)])
+_CLASSES = defstruct("ClassesResult", [("classes", list[Any])])
+_EVENTS = defstruct("EventsResult", [("events", list[Any]), ("next", int)])
 
 
 # The verbs, described for agents.
 
 
-def guess(
+def _guess(
     decider: Decider,
     record: _Record,
     among: Annotated[Annotated[list[_Label], Meta(max_length=_MOST_CLASSES)] | None, Meta(description=_LABELS)] = None,
@@ -101,7 +98,7 @@ def guess(
     return ticket_result(decider.guess(_read_record(record), among, key=key))
 
 
-def tell(decider: Decider, id: _Id, correct: _Correct) -> _Json:
+def _tell(decider: Decider, id: _Id, correct: _Correct) -> _Json:
     """Say whether the label of a guess was right, now or days later.
 
     Returns news: false if that was known already; saying it again does no harm. If the opposite was told before by
@@ -110,7 +107,7 @@ def tell(decider: Decider, id: _Id, correct: _Correct) -> _Json:
     return {"news": decider.tell(id, correct)}
 
 
-def label(
+def _label(
     decider: Decider, id: _Id, label: Annotated[_Label, Meta(description=f"the right label, {_A_LABEL}")]
 ) -> _Json:
     """Say which label is right for a guess, now or days later; it teaches more than tell.
@@ -121,7 +118,7 @@ def label(
     return {"news": decider.label(id, label)}
 
 
-def correct(
+def _correct(
     decider: Decider,
     id: _Id,
     correct: Annotated[Any, _shown("whether the label was right", ["boolean", "null"])] = None,
@@ -135,7 +132,7 @@ def correct(
     return {"done": True}
 
 
-def withdraw(decider: Decider, id: _Id) -> _Json:
+def _withdraw(decider: Decider, id: _Id) -> _Json:
     """Say that an answer given before was a mistake, and that the right one is not known.
 
     Takes a replay. Example: {"id": "5-9f86d081884c7d65"}
@@ -144,7 +141,7 @@ def withdraw(decider: Decider, id: _Id) -> _Json:
     return {"done": True}
 
 
-def shadow(
+def _shadow(
     decider: Decider,
     record: _Record,
     label: Annotated[_Label, Meta(description=f"the label that you picked, {_A_LABEL}")],
@@ -160,7 +157,7 @@ def shadow(
     return decider.shadow(_read_record(record), label, correct, propensity=propensity, key=key)._asdict()
 
 
-def add_class(decider: Decider, label: Annotated[_Label, Meta(description=_A_LABEL)]) -> _Json:
+def _add_class(decider: Decider, label: Annotated[_Label, Meta(description=_A_LABEL)]) -> _Json:
     """Add a label that may be picked from now on.
 
     Labels cannot be removed; leave one out with among. Returns all labels. Example: {"label": "web-search"}
@@ -171,7 +168,7 @@ def add_class(decider: Decider, label: Annotated[_Label, Meta(description=_A_LAB
     return {"classes": decider.classes}
 
 
-def change(
+def _change(
     decider: Decider,
     deadline: _Deadline = UNSET,
     silence: _Silence = UNSET,
@@ -190,7 +187,7 @@ def change(
     return decider.settings.changeable()
 
 
-def status(decider: Any) -> _Json:
+def _status(decider: Any) -> _Json:
     """Return the labels there are, and how many guesses were right, wrong, and still wait for an answer."""
     if not isinstance(decider, Decider):
         return decider.status()  # type: ignore[no-any-return]
@@ -199,9 +196,65 @@ def status(decider: Any) -> _Json:
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in found.items()}
 
 
-def report(decider: Any) -> _Json:
+def _report(decider: Any) -> _Json:
     """Return how well it does: mistakes with 95 % intervals, by label and recently, and alarms with a likely cause."""
-    return plain(report_on(decider)) if isinstance(decider, Decider) else decider.report()  # type: ignore[no-any-return]
+    return plain(report(decider)) if isinstance(decider, Decider) else decider.report()  # type: ignore[no-any-return]
+
+
+def _log_page(decider: Decider, after: _Number = 0, limit: _Limit = MOST_AT_ONCE) -> _Json:
+    """Return events after number ?after=, at most ?limit= (up to 1000) and 4 MB, or one event that is larger.
+
+    In the result next is the ?after= of the next page.
+    """
+    # Limited in size, but with at least one event: with labels by name, without data for replays.
+    page: list[msgspec.Raw] = []
+    n_bytes, classes = 0, decider.classes
+    for event in islice(decider.events(after), limit):
+        body = {name: value for name, value in event.body.items() if name != "additions"}
+        for name in ("label", "wanted", "would"):
+            if type(body.get(name)) is int and event.kind != Kind.CLASS_ADDED:
+                body[name] = classes[body[name]]
+        for name in ("among", "ranking"):
+            if body.get(name) is not None:
+                body[name] = [classes[i] for i in body[name]]
+        about = {name: getattr(event, name) for name in ("seq", "time", "kind", "ticket", "key")}
+        text = to_json(about | {"body": body})  # one at a time, to save memory
+        n_bytes += len(text)
+        if page and n_bytes > _MOST_BYTES_A_PAGE:
+            break
+        page.append(msgspec.Raw(text))
+        after = event.seq
+    return {"events": page, "next": after}
+
+
+_READS = {"read_only_hint": True, "open_world_hint": False}
+_ONCE = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True, "open_world_hint": False}
+_EVERY_TIME = _ONCE | {"idempotent_hint": False}
+
+
+class Verb(NamedTuple):
+    """A call of a decider in JSON."""
+
+    call: Callable[..., _Json]
+    result: Any = _Json
+    """The type of its result, for the documentation."""
+    hints: dict[str, bool] | None = None
+    """What hosts of agents are told of the tool; None if it is none."""
+
+
+VERBS = {
+    "guess": Verb(_guess, _TICKET, _EVERY_TIME),
+    "tell": Verb(_tell, _NEWS, _ONCE),
+    "label": Verb(_label, _NEWS, _ONCE),
+    "correct": Verb(_correct, _DONE, _ONCE),
+    "withdraw": Verb(_withdraw, _DONE, _ONCE),
+    "shadow": Verb(_shadow, _SHADOW, _EVERY_TIME),
+    "add_class": Verb(_add_class, _CLASSES, _EVERY_TIME),
+    "status": Verb(_status, hints=_READS),
+    "report": Verb(_report, hints=_READS),
+    "change": Verb(_change),
+    "log": Verb(_log_page, _EVENTS),
+}
 
 
 class NewDecider(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -266,25 +319,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: plain(each) for name, each in value._asdict().items()}
     return [plain(each) for each in value] if isinstance(value, list) else value
-
-
-def page_of_events(events: Iterable[Event], classes: list[Any], after: int) -> dict[str, Any]:
-    """Return events as a page, limited in size but with at least one: with labels by name, without data for replays."""
-    page: list[msgspec.Raw] = []
-    n_bytes = 0
-    for event in events:
-        body = {name: value for name, value in event.body.items() if name != "additions"}
-        for name in ("label", "wanted", "would"):
-            if type(body.get(name)) is int and event.kind != Kind.CLASS_ADDED:
-                body[name] = classes[body[name]]
-        for name in ("among", "ranking"):
-            if body.get(name) is not None:
-                body[name] = [classes[i] for i in body[name]]
-        about = {name: getattr(event, name) for name in ("seq", "time", "kind", "ticket", "key")}
-        text = to_json(about | {"body": body})  # one at a time, to save memory
-        n_bytes += len(text)
-        if page and n_bytes > MOST_BYTES_A_PAGE:
-            break
-        page.append(msgspec.Raw(text))
-        after = event.seq
-    return {"events": page, "next": after}

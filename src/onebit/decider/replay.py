@@ -75,10 +75,10 @@ def verify(log: EventLog, settings: Settings, state: State) -> bool:
     if log.compacted:
         raise ValueError(f"events up to {log.compacted} were compacted: the log has no beginning any more")
     log.check()
-    return same_state(replay(log, settings, from_snapshot=False), state)
+    return _same_state(replay(log, settings, from_snapshot=False), state)
 
 
-def same_state(one: State, other: State) -> bool:
+def _same_state(one: State, other: State) -> bool:
     """Return whether two states are equal to the last bit, except for the ids of the learner's tickets."""
     if _plain_parts(one) != _plain_parts(other):
         return False

@@ -154,7 +154,7 @@ def report(decider: Any, recent: "deque[_Seen] | None" = None) -> Report:
         open=status.open,
         silent=status.silent,
         mistakes=share_of(status.wrong, n_answered),
-        mistakes_at_any_time=share_at_any_time(status.wrong, n_answered),
+        mistakes_at_any_time=_share_at_any_time(status.wrong, n_answered),
         recent_mistakes=_mistakes(last),
         asked=share_of(status.asked, status.guesses),
         recent_asked=share_of(sum(asked), len(asked)),
@@ -191,12 +191,12 @@ def share_of(count: int, of: int) -> Share:
     return Share(count, of, count / of, low, high)
 
 
-def share_at_any_time(count: int, of: int) -> Share:
+def _share_at_any_time(count: int, of: int) -> Share:
     """Return a share with a 95 % confidence sequence: an interval that holds after every round at once.
 
     It is for the mean of the probabilities of all rounds so far, whatever they are: nothing is assumed of the rounds.
 
-    >>> share = share_at_any_time(100, 1000)
+    >>> share = _share_at_any_time(100, 1000)
     >>> round(share.low, 3), round(share.high, 3)
     (0.053, 0.147)
     """

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from inspect import signature
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ _PLACE = re.compile(r"`\$\.(\w+)(?:\[(\d+)\])?")  # in an error of msgspec: the 
 _Struct = TypeVar("_Struct", bound=Struct)
 
 
-def read_json(body: bytes) -> Any:
+def _read_json(body: bytes) -> Any:
     """Parse a JSON body, or raise ValueError."""
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return msgspec.json.decode(body)
@@ -44,14 +44,9 @@ def request_of(verb: Callable[..., Any]) -> Any:
     return defstruct(verb.__name__.title().replace("_", ""), fields, forbid_unknown_fields=True)
 
 
-def call_of(verb: Callable[..., Any], value: Any, strict: bool = True) -> Callable[[Any], Any]:
-    """Return the call of a decider that parsed JSON asks for; raises ValueError as `checked` does."""
-    return partial(verb, **msgspec.structs.asdict(checked(request_of(verb), value, strict)))
-
-
-def parsed(kind: type[_Struct], body: bytes, takes_lists: bool = False) -> _Struct | list[Any]:
+def parsed(kind: type[_Struct], body: bytes, takes_lists: bool = False) -> Any:
     """Return a JSON body as a struct, or as a list of plain values if it is one and may be; raises ValueError."""
-    value = read_json(body)
+    value = _read_json(body)
     return value if takes_lists and isinstance(value, list) else checked(kind, value)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit.encoding.fields import NUMBERS, Text, date_numbers, guess_kind, read_fields
-from onebit.encoding.state import NUMBER, WIDEST, ColumnInfo, EncoderState, RowWriter, dense_row, standardize
+from onebit.encoding.state import NUMBER, WIDEST, ColumnInfo, EncoderState, RowWriter, dense_row
 from onebit.engine.jit import jit_no_refcount
 from onebit.engine.scaling import MOST
 from onebit.inputs import Floats, Integers, Rows, SparseRows, check_choice, check_integer, check_switch
@@ -150,8 +150,9 @@ class Encoder:
             size = self._first_size(values, n_listed)
             additions["size"] = list(size)
             state = EncoderState(*size, state.max_categories)
-        writer = RowWriter(state, self._at_rest.copy() if self.width else np.zeros(state.width))
-        additions["met"] = met = writer.write_all(values)
+        row = self._at_rest.copy() if self._state.width else np.zeros(state.width)
+        writer = RowWriter(state, row, values)
+        additions["met"] = met = writer.met
         if writer.new:
             additions["new"] = writer.new
         if writer.n_others:
@@ -180,7 +181,7 @@ class Encoder:
                 return None
         else:
             return None
-        if not all_within(numbers, MOST):
+        if not _all_within(numbers, MOST):
             return None
         row = self._at_rest.copy()
         row[slots] = numbers
@@ -210,11 +211,9 @@ class Encoder:
 
     def _finish(self, row: Floats, additions: dict[str, Any], state: EncoderState) -> Encoded:
         """Scale the numbers of a row if necessary, and make wide rows sparse."""
-        slots = state.number_slots(additions["met"])
-        numbers = row[slots]
+        numbers = state.numbers_in(row, additions["met"], self._scale)
         if self._scale:
             additions["numbers"] = numbers.tolist()
-            standardize(state.statistics, slots, row)
         encoded = Encoded(row if len(row) <= _WIDEST_DENSE else _as_sparse(row), additions)
         self._pending = encoded, state, numbers
         return encoded
@@ -336,7 +335,7 @@ def _check_kinds(kinds: Any) -> dict[str, str]:
 
 
 @jit_no_refcount
-def all_within(values: Floats, most: float) -> bool:
+def _all_within(values: Floats, most: float) -> bool:
     """Return whether all |values| ≤ most, false for NaN; several times as fast as NumPy for few values."""
     is_within = True
     for i in range(values.shape[0]):

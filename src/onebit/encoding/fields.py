@@ -22,7 +22,7 @@ from onebit.engine.scaling import MOST
 from onebit.inputs import Floats, Integers, brief, is_frame, is_missing
 
 MOST_VALUES = 10_000  # maximum number of values in a record
-MOST_LETTERS = 1_000_000  # maximum number of characters in a value
+_MOST_LETTERS = 1_000_000  # maximum number of characters in a value
 NUMBERS = frozenset((float, int))  # types of numbers that need no conversion
 _PLAIN = frozenset((float, int, bool, str, type(None)))
 _DEEPEST, _DEEPEST_JSON = 10, 20  # nested mappings
@@ -234,9 +234,9 @@ def _as_kind(kind: str, name: str, value: Any) -> Any:
 def _word(name: str, value: Any) -> str:
     """Return a value as a category: integral floats and integers give the same string."""
     if type(value) is str:
-        if len(value) <= MOST_LETTERS:
+        if len(value) <= _MOST_LETTERS:
             return value
-        most = f"{MOST_LETTERS} are the most; give the first of them"
+        most = f"{_MOST_LETTERS} are the most; give the first of them"
         raise ValueError(f"column {shown(name)} holds {len(value)} letters, and {most}")
     if isinstance(value, date):
         return value.isoformat()
@@ -375,7 +375,7 @@ class _Writer:
 
     def write(self, value: Any, depth: int) -> Any:
         kind = type(value)
-        if kind is str and len(value) <= MOST_LETTERS:
+        if kind is str and len(value) <= _MOST_LETTERS:
             return value
         if kind is float:
             return value if math.isfinite(value) else {"$float": repr(value)}

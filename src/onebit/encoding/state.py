@@ -148,7 +148,7 @@ class EncoderState:
         is_room = self.own - self.n_assigned > self.own // _KEPT_FOR_COLUMNS and column.position >= 0
         return is_room and len(word) <= _LONGEST_NAME and len(column.words) < self.max_categories
 
-    def number_slots(self, met: str) -> Integers:
+    def _number_slots(self, met: str) -> Integers:
         """Return the slots of the numbers and dates that a record has, column by column."""
         if met not in self._slots_by_met:
             slots: list[int] = []
@@ -164,6 +164,14 @@ class EncoderState:
             self._slots_by_met[met] = np.array(slots, np.int64)
         return self._slots_by_met[met]
 
+    def numbers_in(self, row: Floats, met: str, is_scaled: bool) -> Floats:
+        """Return the numbers and dates of a row, which are then standardised in it if they are to be scaled."""
+        slots = self._number_slots(met)
+        numbers = row[slots]
+        if is_scaled:
+            _standardize(self.statistics, slots, row)
+        return numbers
+
     def checked(self, row: Any, additions: Any, is_scaled: bool) -> tuple["EncoderState", Floats]:
         """Return the state with what a record adds, and the record's numbers; or raise a ValueError."""
         at = additions.get("at") if type(additions) is dict else additions
@@ -178,7 +186,7 @@ class EncoderState:
         if type(met) is not str or len(met) != len(state.columns) or met.strip(_LETTERS):
             raise ValueError(f"additions must have what was met in {len(state.columns)} columns; got {met!r:.80}")
         check_integer("the number of others", additions.get("others", 0), low=0, high=fields.MOST_VALUES)
-        slots = state.number_slots(met)
+        slots = state._number_slots(met)
         numbers = dense_row(row, state.width)[slots]
         if is_scaled:
             raw = additions.get("numbers")
@@ -192,7 +200,7 @@ class EncoderState:
     def count(self, additions: dict[str, Any], numbers: Floats) -> None:
         """Count a record that was checked; this cannot fail."""
         met = additions["met"]
-        _count_numbers(self.statistics, self.number_slots(met), numbers)
+        _count_numbers(self.statistics, self._number_slots(met), numbers)
         self.n_others += additions.get("others", 0)
         self.n_records += 1
         self._tally[met] += 1
@@ -305,13 +313,13 @@ def dense_row(row: Any, width: int) -> Floats:
 class RowWriter:
     """Writes the values of one record into a row; what is new gets slots in a copy of the state."""
 
-    def __init__(self, state: EncoderState, row: Floats) -> None:
+    def __init__(self, state: EncoderState, row: Floats, values: dict[str, Any]) -> None:
         self.state, self.row = state, row
         self.new: list[Any] = []  # entries that were added
         self.n_others = 0  # values in columns without slots of their own
+        self.met = self._write_all(values)  # what each column held, one letter a column
 
-    def write_all(self, values: dict[str, Any]) -> str:
-        """Write a record's values; return what each column held, as one letter a column."""
+    def _write_all(self, values: dict[str, Any]) -> str:
         met = [_MISSING] * len(self.state.columns)
         for name, value in values.items():
             column = self.state.by_name.get(name)
@@ -435,7 +443,7 @@ def _count_numbers(statistics: Floats, slots: Integers, numbers: Floats) -> None
 
 
 @jit_no_refcount
-def standardize(statistics: Floats, slots: Integers, row: Floats) -> None:
+def _standardize(statistics: Floats, slots: Integers, row: Floats) -> None:
     """Standardise the numbers in some slots of a row by mean and variance so far; constant slots become 0.
 
     Clipped to ±√n, the maximum for any of the n numbers so far, so that outliers do not dominate.

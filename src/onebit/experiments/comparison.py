@@ -77,10 +77,10 @@ class Comparison:
         """Return the entries that play a source."""
         return tuple(entry for entry, reason in self._with_reasons(source) if not reason)
 
-    def left_out(self) -> "list[Failure]":
+    def left_out(self) -> "list[_Failure]":
         """Return which entries do not play which source: they would take too long, or are for longer games."""
         listed = ((source.name, *each) for source in self.sources for each in self._with_reasons(source))
-        return [Failure(dataset, entry, reason) for dataset, entry, reason in listed if reason]
+        return [_Failure(dataset, entry, reason) for dataset, entry, reason in listed if reason]
 
     def _with_reasons(self, source: Source) -> list[tuple[Entry, str]]:
         """Return all entries, each with the reason why it does not play a source, if there is one."""
@@ -189,6 +189,8 @@ class Outcome:
     remark: str = ""
     explored: Floats = field(default_factory=lambda: np.empty(0))
     """The share of its guesses that each run drew to explore; empty, or NaN, where that is not known."""
+    asked: Floats = field(default_factory=lambda: np.full(1, np.nan))
+    """The share of rounds in which each run asked for the label; NaN for one that never asks."""
     learned: dict[str, Floats] = field(default_factory=dict)
     """What the first run had learned at the end, by name, if that was kept."""
 
@@ -196,6 +198,11 @@ class Outcome:
     def exploration(self) -> float:
         """The mean share of guesses drawn to explore; NaN if that is not known."""
         return float(self.explored.mean()) if len(self.explored) else math.nan
+
+    @property
+    def wrong_of_rest(self) -> float:
+        """The mean share of mistakes among the rounds that were not asked about; NaN if it never asks."""
+        return float((self.final / np.maximum(1.0, self.rounds[-1] * (1.0 - self.asked))).mean())
 
     @property
     def final(self) -> Integers:
@@ -235,7 +242,7 @@ class Outcome:
         return float(known.mean() / self.rounds[-1] * 1e6) if len(known) else math.nan
 
 
-class Failure(NamedTuple):
+class _Failure(NamedTuple):
     """An entry without an outcome on a source, and why."""
 
     dataset: str
@@ -250,7 +257,7 @@ def run_comparison(
     jobs: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
-    on_failure: Callable[[Failure], None] | None = None,
+    on_failure: Callable[[_Failure], None] | None = None,
 ) -> list[Outcome]:
     """Play what is not stored in the folder's ``arena.sqlite`` yet; return all outcomes, by source, then by entry.
 
@@ -282,13 +289,16 @@ def run_comparison(
             for entry in comparison.entries_on(source):
                 of = facts.stream, entry.spec
                 if on_failure is not None and of in failed:
-                    on_failure(Failure(source.name, entry, failed[of]))
+                    on_failure(_Failure(source.name, entry, failed[of]))
                     continue
                 results = [store.get(cell) for cell in games[of]]
                 curves = np.stack([result.arrays["curve"] for result in results])
                 seconds = np.array([store.seconds(cell) for cell in games[of]], dtype=float)  # None is NaN
-                explored = np.array([result.numbers.get("uniform_guesses", np.nan) for result in results])
-                played = default_checkpoints(facts.rounds), curves, seconds, "", explored / facts.rounds
+                explored, asked = (
+                    np.array([result.numbers.get(name, np.nan) for result in results]) / facts.rounds
+                    for name in ("uniform_guesses", "asked")
+                )
+                played = default_checkpoints(facts.rounds), curves, seconds, "", explored, asked
                 outcomes.append(Outcome(source.name, entry, *played, learned=learned_arrays(results[0])))
     return _settled(outcomes)
 
@@ -300,7 +310,7 @@ def play_league(
     jobs: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     executor: Executor | None = None,
-) -> tuple[list[Outcome], list[Failure]]:
+) -> tuple[list[Outcome], list[_Failure]]:
     """Do as `run_comparison`; return outcomes, and games that failed or were not begun."""
     failures = league.left_out()
     where: dict[str, Any] = {"jobs": jobs, "on_progress": on_progress, "executor": executor}

@@ -2,7 +2,8 @@
 
 A *player* is ``Banditron``, ``Banditron:exploration=0.02`` or ``BanditPerceptron:kernel=Rational,normalize=true``: the
 name of a class in `onebit.learners`, then settings. One of the user's own is named by import path:
-``mypackage.mine:EpsPerceptron:rate=0.1``.
+``mypackage.mine:EpsPerceptron:rate=0.1``. With ``wrong_at_most=5%`` or ``ask_at_most=10%`` among its settings a learner
+asks for the label when it is unsure.
 
 A *kernel* is ``rational``, ``gaussian:0.5`` (the number is its first setting), ``Gaussian:width=0.5,normalize=true``,
 upper or lower case, or ``mypackage.kernels:Mine``. Among the settings of a player, what only the kernel has goes to the
@@ -15,7 +16,8 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
 
 import onebit.kernels
-from onebit.experiments.players import NOT_SETTINGS, LearnerPlayer, Player, build, player_from
+from onebit.asking import read_share
+from onebit.experiments.players import LIMITS, NOT_SETTINGS, LearnerPlayer, Player, build, player_from
 from onebit.experiments.store import Spec
 from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path, once, read_setting, read_value
 from onebit.kernels import Kernel
@@ -45,6 +47,7 @@ class Entry:
     note: str = ""  # a remark for under a table
     written: str = ""
     """What it is, whatever it is called: a learner as Python writes it, or a rival's title. Figures colour by it."""
+    asks: bool = False  # whether its feedback is the label when it is unsure
 
     def __post_init__(self) -> None:
         # A frozen dataclass sets its defaults this way.
@@ -59,7 +62,9 @@ class Entry:
     @property
     def advantage(self) -> str:
         """Its advantage over the others, in words; empty for most."""
-        return "told the label" if self.full_information else "chosen in hindsight" if self.hindsight else ""
+        if self.full_information or self.asks:
+            return "told the label" if self.full_information else "told when unsure"
+        return "chosen in hindsight" if self.hindsight else ""
 
     @property
     def is_ranked(self) -> bool:
@@ -82,7 +87,11 @@ def enter(who: str | Learner | type[Learner] | Player, title: str | None = None,
     if isinstance(who, type):
         who = who()
     player = LearnerPlayer(who) if isinstance(who, Learner) else who
-    written = repr(build(player.spec)) if isinstance(player, LearnerPlayer) else player.title
+    written = player.title
+    if isinstance(player, LearnerPlayer):
+        written = repr(build(player.alone))
+        # As one more setting: another look than that of the learner alone.
+        written += "".join(f" {name}={share:g}" for name, share in player.limit.items())
     return Entry(
         title or player.title,
         player.spec,
@@ -91,6 +100,7 @@ def enter(who: str | Learner | type[Learner] | Player, title: str | None = None,
         player.family,
         note=player.note,
         written=written,
+        asks=player.asks,
     )
 
 
@@ -145,6 +155,8 @@ def parse_player(text: str) -> Player:
         )
     given = once(read_setting(cls.__name__, part) for part in tail.split(",") if part)
     known = [name for name in inspect.signature(cls).parameters if name not in NOT_SETTINGS]
+    limits = [name for name in LIMITS if name in given and name not in known and issubclass(cls, Learner)]
+    limit = {name: read_share(name, str(given.pop(name))) for name in limits}
     # None and "auto" are values of the learner, which raises if it does not know them.
     if given.get("kernel") not in (None, "auto"):
         given["kernel"] = _read_kernel(str(given["kernel"]), given, known, cls.__name__)
@@ -154,7 +166,7 @@ def parse_player(text: str) -> Player:
             raise ValueError(f"{cls.__name__} has no setting {setting!r}; it has {', '.join(known) or 'none'}{near}")
     made = _made(cls, given, text)
     try:
-        return LearnerPlayer(made) if isinstance(made, Learner) else made
+        return LearnerPlayer(made, **limit) if isinstance(made, Learner) else made
     except (Exception, SystemExit) as error:
         raise ValueError(f"{text}: {_message_of(error)}") from error
 

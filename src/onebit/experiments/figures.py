@@ -105,7 +105,7 @@ def _draw_overview(outcomes: Sequence[Outcome]) -> Figure:
     figure, (axes,) = style.new_figure(1, 1, 1.3 + 0.42 * len(of_set) + height)
     extremes = [1.0]
     for place, mine in enumerate(of_set.values()):
-        bandits = [outcome for outcome in mine if not outcome.entry.full_information] or mine
+        bandits = [outcome for outcome in mine if not (outcome.entry.full_information or outcome.entry.asks)] or mine
         unit = max(1.0, min(outcome.mean for outcome in bandits))
         for k, outcome in enumerate(mine):
             # A perfect game has no place on a logarithmic axis: half a mistake stands for it.

@@ -5,6 +5,7 @@ process: `player_from` makes the player again. The name is that of a learner of 
 else: a learner of the user's own, or a subclass of `Player`.
 """
 
+import inspect
 import shutil
 import tempfile
 import time
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit import learners, typed_json
+from onebit.asking import Asking
 from onebit.code_version import reachable
 from onebit.experiments.store import JSON, Cell, Played, Result, Spec
 from onebit.import_paths import find_by_import_path, import_path_of, is_import_path
@@ -30,6 +32,7 @@ from onebit.streams.preprocess import preprocess
 from onebit.streams.sources import Source, load
 
 NOT_SETTINGS = ("classes", "seed")  # set by the game, not settings of a learner
+LIMITS = ("wrong_at_most", "ask_at_most")  # beside a learner's settings: it asks for the label when it is unsure
 ROUNDS = 10_000  # of a game, at most: they show how learners differ
 PATIENCE = 3600.0  # default time limit of a rival's program for a game, in seconds
 TOO_LITTLE = "give it more with --rival-seconds, play fewer rounds, or leave it out"
@@ -49,10 +52,13 @@ class PlayerTrace(NamedTuple):
     """The arrays it holds at the end, by name."""
     seconds: float | None = None
     """How long it took; not part of the result."""
+    asked: int | None = None
+    """Rounds in which it asked for the label, which are no mistakes; None for a player that never asks."""
 
     def result(self, keep_learned: bool) -> Result:
         """Return what is stored of it."""
         counts = {"mistakes": int(self.curve[-1]), "updates": self.updates, "uniform_guesses": self.uniform_guesses}
+        counts["asked"] = self.asked
         learned = {_LEARNED + name: array for name, array in self.learned.items()} if keep_learned else {}
         numbers: dict[str, int | float] = {name: count for name, count in counts.items() if count is not None}
         return Result(numbers, {"curve": self.curve, **learned})
@@ -68,6 +74,8 @@ class Player(ABC):
 
     full_information: bool = False
     """Whether its feedback is the label."""
+    asks: bool = False
+    """Whether it asks for the label in some rounds, which are no mistakes."""
     scales_rows: bool = False
     """Whether it scales columns itself, so that it gets rows that are not preprocessed."""
     family: str | None = None
@@ -124,24 +132,28 @@ class LearnerPlayer(Player):
     ----------
     learner : Learner
         With its settings. It is not played itself: `play` makes another with the same settings.
+    limit : float
+        ``wrong_at_most`` or ``ask_at_most``, as `onebit.play` takes it; without it the learner never asks.
     """
 
-    def __init__(self, learner: Learner) -> None:
-        self.spec_ = _describe(learner)
+    def __init__(self, learner: Learner, **limit: Any) -> None:
+        self.alone, self.limit, self.asks = _describe(learner), limit, bool(limit)
+        if limit:
+            Asking(**limit)  # checks it
         self.full_information = type(learner).full_information
         self.takes_several_right = not self.full_information
         self.scales_rows = getattr(learner, "scale", None) is not None
         # Settings are checked only when a run begins.
-        build(self.spec_).begin(1, 2)
+        build(self.alone).begin(1, 2)
 
     @property
     def spec(self) -> Spec:
-        """The learner's class and settings."""
-        return self.spec_
+        """The learner's class and settings, and when it asks."""
+        return Spec(self.alone.name, {**self.alone.settings, **self.limit})
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
         """Return the learner's effort."""
-        return build(self.spec).effort(rounds=rounds, n_features=n_features, n_classes=n_classes)
+        return build(self.alone).effort(rounds=rounds, n_features=n_features, n_classes=n_classes)
 
     def code(self) -> set[str]:
         """Return the modules of the learner, of what its settings name, of `play`, and this one."""
@@ -156,13 +168,14 @@ class LearnerPlayer(Player):
         if kind not in _WARMED_UP:
             _WARMED_UP.add(kind)
             few = slice(min(len(y), _WARM_UP_ROUNDS))
-            play(build(self.spec).set_params(classes=n_classes), X[few], y[few], seed=0)
+            play(build(self.alone).set_params(classes=n_classes), X[few], y[few], seed=0, **self.limit)
         # Given, not inferred: a short stream may lack a label.
-        learner = build(self.spec).set_params(classes=n_classes)
+        learner = build(self.alone).set_params(classes=n_classes)
         start = time.perf_counter()
-        trace = play(learner, X, y, seed=seed)
+        trace = play(learner, X, y, seed=seed, **self.limit)
         seconds = time.perf_counter() - start
-        return PlayerTrace(trace.curve.mistakes, trace.updates, trace.uniform_guesses, learner.learned(), seconds)
+        counts = trace.curve.mistakes, trace.updates, trace.uniform_guesses
+        return PlayerTrace(*counts, learner.learned(), seconds, trace.asked if self.asks else None)
 
 
 def player_from(spec: Spec) -> Player:
@@ -175,7 +188,8 @@ def player_from(spec: Spec) -> Player:
     """
     cls = _class_of(spec.name)
     if issubclass(cls, Learner):
-        return LearnerPlayer(build(spec))
+        alone, limit = _without_limit(spec)
+        return LearnerPlayer(build(alone), **limit)
     player: Player = cls(**spec.settings)
     return player
 
@@ -191,8 +205,18 @@ def _describe(learner: Learner) -> Spec:
     return Spec(name, described)
 
 
+def _without_limit(spec: Spec) -> tuple[Spec, dict[str, Any]]:
+    """Return the spec of a learner that never asks, and the limit with which it would."""
+    own = inspect.signature(_class_of(spec.name)).parameters
+    limit = {name: value for name, value in spec.settings.items() if name in LIMITS and name not in own}
+    return Spec(spec.name, {name: value for name, value in spec.settings.items() if name not in limit}), limit
+
+
 def build(spec: Spec) -> Learner:
     """Return the learner that `_describe` described."""
+    for name in _without_limit(spec)[1]:
+        option = f"--{name.replace('_', '-')}"
+        raise ValueError(f"{name} is for learners in a comparison; leave it out here (onebit play has {option})")
     trusted = _EverythingTrusted()
     settings = {
         name: typed_json.restore(value, trusted) if isinstance(value, (dict, list)) else value

@@ -106,7 +106,7 @@ class ComparisonRow(NamedTuple):
     outcome: "Outcome"
     ratio: float | None  # its mean mistakes over those of the full-information learner, if one played
     p: float | None
-    """p of the paired test against the baseline; None for the baseline, with full information, or for a single run."""
+    """p of the paired test against the baseline; None for it, where either is told labels, or for a single run."""
     p_adjusted: float | None  # after Holm's correction over the whole table
     verdict: str  # for this entry against the baseline, as of `_verdict_of`
 
@@ -120,14 +120,17 @@ def compare(outcomes: "Sequence[Outcome]", baseline: str) -> list[ComparisonRow]
     floors: dict[str, float] = {}
     pairs: dict[int, tuple[Outcome, Outcome]] = {}
     for at, outcome in enumerate(outcomes):
-        if outcome.entry.full_information:
+        if outcome.entry.full_information and not outcome.entry.asks:
             floors.setdefault(outcome.dataset, outcome.mean)
         other = of_baseline[outcome.dataset]
-        has_label = outcome.entry.full_information or other.entry.full_information
+        has_label = any(each.entry.full_information or each.entry.asks for each in (outcome, other))
         if outcome is not other and not has_label and len(outcome.final) > 1:
             pairs[at] = outcome, other
     tested = dict(zip(pairs, _tested(list(pairs.values())), strict=True))
-    ratios = [each.mean / floors[each.dataset] if floors.get(each.dataset) else None for each in outcomes]
+    ratios = [
+        each.mean / floors[each.dataset] if floors.get(each.dataset) and not each.entry.asks else None
+        for each in outcomes
+    ]
     untested = None, None, ""
     return [ComparisonRow(outcomes[at], ratio, *tested.get(at, untested)) for at, ratio in enumerate(ratios)]
 

@@ -78,7 +78,7 @@ class _Entry(NamedTuple):
         return f"{name}, rational kernel" if isinstance(getattr(self.learner, "kernel", None), Rational) else name
 
 
-CATALOGUE = {
+_CATALOGUE = {
     "svm": _Entry(BanditSVM(budget=_BUDGET), "keeps what answers prove, and asks a bank of kernels that vote."),
     "perceptron": _Entry(BanditPerceptron(), "the paper's Algorithm 1: one weight vector per class."),
     "rational": _Entry(
@@ -93,16 +93,16 @@ CATALOGUE = {
 """All learners by key."""
 _LOOKS = looks_of(
     Shown(key, repr(entry.learner).replace(f"budget={_BUDGET}", ""), type(entry.learner).full_information)
-    for key, entry in CATALOGUE.items()
+    for key, entry in _CATALOGUE.items()
 )
 """Colour and dashes of each learner by key; the same for all budgets."""
 
 
 def _new_learner(key: str, classes: Sequence[str | int], seed: int) -> Learner:
     """Return a new learner of the catalogue."""
-    if key not in CATALOGUE:
-        raise ValueError(f"learner must be one of {', '.join(CATALOGUE)}; got {key!r}")
-    learner = CATALOGUE[key].learner
+    if key not in _CATALOGUE:
+        raise ValueError(f"learner must be one of {', '.join(_CATALOGUE)}; got {key!r}")
+    learner = _CATALOGUE[key].learner
     return type(learner)(**{**learner.get_params(deep=False), "classes": list(classes), "seed": seed})
 
 
@@ -155,7 +155,7 @@ class _Point(Struct, forbid_unknown_fields=True):
 
 
 class Session:
-    """One to four learners of `CATALOGUE` on the same rounds, of a scene that is the session's own. Thread-safe."""
+    """One to four learners of `_CATALOGUE` on the same rounds, of a scene that is the session's own. Thread-safe."""
 
     def __init__(self, scene: Scene, learners: Sequence[str], seed: int) -> None:
         if not 1 <= len(learners) <= _MOST_LEARNERS or len(set(learners)) < len(learners):
@@ -182,7 +182,7 @@ class Session:
         return {
             "streams": [{"name": name, "title": title} for name, (title, _) in SCENES.items()],
             "learners": [
-                {"key": key, "title": each.title, "says": each.description} for key, each in CATALOGUE.items()
+                {"key": key, "title": each.title, "says": each.description} for key, each in _CATALOGUE.items()
             ],
             "most_learners": _MOST_LEARNERS,
             "most_at_once": _MOST_AT_ONCE,
@@ -336,7 +336,7 @@ class Session:
         n_lately, mistakes = min(self._round, _LATELY), self._mistakes[:, at]
         return {
             "key": key,
-            "title": CATALOGUE[key].title,
+            "title": _CATALOGUE[key].title,
             "color": _LOOKS[key].color,
             "dashes": list(_LOOKS[key].dashes[1]),
             "mistakes": int(mistakes[self._round]),
@@ -388,7 +388,7 @@ class Session:
 
 
 class Oracle:
-    """A learner of `CATALOGUE` that asks a person about digits, with two to ten labels. Thread-safe."""
+    """A learner of `_CATALOGUE` that asks a person about digits, with two to ten labels. Thread-safe."""
 
     def __init__(self, classes: list[str], learner: str = "svm", seed: int = 0) -> None:
         names = [printable(name.strip()) for name in classes]
@@ -398,12 +398,12 @@ class Oracle:
                 f"classes must be 2 to {_MOST_NAMES} different names of 1 to {_LONGEST_NAME} letters; "
                 f"got {list(classes)!r:.200}"
             )
-        if learner in CATALOGUE and type(CATALOGUE[learner].learner).full_information:
+        if learner in _CATALOGUE and type(_CATALOGUE[learner].learner).full_information:
             raise ValueError(f"learner must be one that hears right or wrong only; got {learner!r}")
         self._lock = threading.Lock()
         self._classes = names
         self._learner = _new_learner(learner, names, check_seed(seed))
-        self._title = CATALOGUE[learner].title
+        self._title = _CATALOGUE[learner].title
         digits = bundled("digits").X
         order = np.random.default_rng(seed).permutation(len(digits))
         self._shelf, self._digits = digits[order[:_SHELF]], digits[order[_SHELF:]]

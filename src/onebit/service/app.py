@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from functools import lru_cache, partial
 from html import escape
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,7 +31,7 @@ from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.log import to_json
 from onebit.decider.report import costs_of_limits, recent_events, report, share_of
-from onebit.decider.requests import call_of, request_of
+from onebit.decider.requests import checked, request_of
 from onebit.decider.tickets import Kind, Ticket
 from onebit.machine_memory import memory as machine_memory
 from onebit.service.audit import AuditLog
@@ -57,8 +56,7 @@ _NAME_LETTERS = 80
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _DECIDER = "/v1/{namespace}/{name}"
 _ANY = dict[str, Any]
-_Number = Annotated[int, Meta(ge=0, lt=10**16, description="a whole number from 0")]
-_Limit = Annotated[int, Meta(ge=0, le=MOST_AT_ONCE, description=f"a whole number from 0 to {MOST_AT_ONCE}")]
+_STATUS = calls.VERBS["status"].call
 _ListLimit = Annotated[int, Meta(ge=0, le=_MOST_LISTED, description=f"a whole number from 0 to {_MOST_LISTED}")]
 _LOG = logging.getLogger("onebit.serve")
 
@@ -118,14 +116,6 @@ class Service(Gate):
 
 
 # What is read of a decider. Parameters are the query of a request, docstrings describe the routes.
-
-
-def _log_page(decider: Decider, after: _Number = 0, limit: _Limit = MOST_AT_ONCE) -> dict[str, Any]:
-    """Return events after number ?after=, at most ?limit= (up to 1000) and 4 MB, or one event that is larger.
-
-    In the result next is the ?after= of the next page.
-    """
-    return calls.page_of_events(islice(decider.events(after), limit), decider.classes, after)
 
 
 def _columns(decider: Decider) -> dict[str, Any]:
@@ -234,7 +224,7 @@ class _Watch:
             return self._frame
 
     def _look(self, decider: Decider) -> bytes:
-        summary, status = calls.plain(report(decider, self._recent)), calls.status(decider)
+        summary, status = calls.plain(report(decider, self._recent)), _STATUS(decider)
         status |= {"n_classes": len(status.pop("classes")), "learner": f"{status['learner']:.{_LEARNER_LETTERS}}"}
         summary["by_class"] = sorted(summary["by_class"], key=lambda each: -each["guessed"])[:_MOST_SHOWN]
         frame = {
@@ -250,47 +240,47 @@ class _Watch:
 # Routes of a decider.
 
 
-def _verb(name: str, role: str, verb: Any, takes_lists: bool = False, method: str = "POST") -> Route:
+def _verb(name: str, role: str, verb: str = "", takes_lists: bool = False, method: str = "POST") -> Route:
     """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item.
 
-    The verb's docstring describes it, and ends with an example.
+    The verb is that of the route's name, or another. Its docstring describes it, and ends with an example.
     """
+    call, result, _ = calls.VERBS[verb or name]
+    asks = request_of(call)
 
     def work(request: Request, asked: Any) -> Any:
-        call = partial(_call_all, verb, asked) if isinstance(asked, list) else partial(verb, **structs.asdict(asked))
+        is_list = isinstance(asked, list)
+        todo: Any = partial(_call_all, call, asks, asked) if is_list else partial(call, **structs.asdict(asked))
         n_bytes = len(request.scope["state"]["body"])
-        return request.app.workers.submit(*request.path_params.values(), call, n_bytes, verb is calls.guess)
+        return request.app.workers.submit(*request.path_params.values(), todo, n_bytes, name == "guess")
 
-    about, _, example = _described(verb).partition(" Example: ")
-    result: Any = calls.RESULTS.get(verb.__name__, _ANY)
+    about, _, example = _described(call).partition(" Example: ")
     if takes_lists:
         about, result = f"{about} One, or a list of up to {MOST_AT_ONCE}.", result | list[Any]
-    path, asks = f"{_DECIDER}/{name}", request_of(verb)
-    return Route(method, path, work, about, role, asks, result, json.loads(example), takes_lists)
+    return Route(method, f"{_DECIDER}/{name}", work, about, role, asks, result, json.loads(example), takes_lists)
 
 
 def _described(function: Callable[..., Any]) -> str:
     return " ".join(str(function.__doc__).split())
 
 
-def _call_all(verb: Any, items: list[Any], decider: Decider) -> list[Any]:
+def _call_all(call: Callable[..., Any], asks: type[Struct], items: list[Any], decider: Decider) -> list[Any]:
     answers = []
     for item in items:
         try:
-            answers.append(call_of(verb, item)(decider))
+            answers.append(call(decider, **structs.asdict(checked(asks, item))))
         except (ValueError, OSError, RecursionError) as error:
             answers.append(Problem.of(error).described())
     return answers
 
 
-def _read(what: str, call: Callable[..., Any]) -> Route:
+def _read(what: str, call: Callable[..., Any], result: Any = _ANY) -> Route:
     """Return a read-only route to a decider, which bypasses its queue; the query has the call's other parameters."""
 
     async def work(request: Request, asked: Struct) -> Any:
         worker = await request.app.workers.find(**request.path_params)
         return await worker.read(partial(call, **structs.asdict(asked)))
 
-    result = calls.RESULTS.get(call.__name__.removeprefix("_"), _ANY)
     return Route("GET", f"{_DECIDER}/{what}", work, _described(call), "read", request_of(call), result)
 
 
@@ -307,7 +297,7 @@ async def _create(request: Request, asked: calls.NewDecider) -> Response:
     if is_new:
         caller = request.scope["state"]["caller"].name
         _LOG.info("a decider was made", extra={"decider": worker.title, "caller": caller})
-    return json_response(await worker.read(calls.status), 201 if is_new else 200)
+    return json_response(await worker.read(_STATUS), 201 if is_new else 200)
 
 
 async def _desk(request: Request) -> Response:
@@ -380,17 +370,15 @@ def _page(up: bytes) -> Response:
 _HOME, _DESK = _page(b"./"), _page(b"../../")
 _NEW = {"classes": ["billing", "refund"], "learner": "BanditSVM", "deadline": 604800, "exploration_floor": 0.02}
 _ROUTES = [  # in the order in which they are tried
-    _verb("guess", "play", calls.guess, takes_lists=True),
-    _verb("tell", "play", calls.tell, takes_lists=True),
-    _verb("label", "play", calls.label, method="PUT"),
-    _verb("shadow", "play", calls.shadow, takes_lists=True),
-    _verb("settings", "admin", calls.change),
-    _verb("classes", "admin", calls.add_class),
-    _verb("correct", "admin", calls.correct),
-    _verb("withdraw", "admin", calls.withdraw),
-    _read("status", calls.status),
-    _read("report", calls.report),
-    _read("log", _log_page),
+    _verb("guess", "play", takes_lists=True),
+    _verb("tell", "play", takes_lists=True),
+    _verb("label", "play", method="PUT"),
+    _verb("shadow", "play", takes_lists=True),
+    _verb("settings", "admin", "change"),
+    _verb("classes", "admin", "add_class"),
+    _verb("correct", "admin"),
+    _verb("withdraw", "admin"),
+    *(_read(name, *calls.VERBS[name][:2]) for name in ("status", "report", "log")),
     _read("open", _open_tickets),
     _read("asked", _asked),
     _read("limits", _limits),

@@ -74,7 +74,7 @@ class SupportSet(Space):
 
     def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
         value = type(self.kernel).value
-        return rule_algorithm(rule or self.rule, _filled_score if value is None else _exact_score(value), store)
+        return rule_algorithm(rule or self.rule, _filled_score if value is None else _exact_score(value), _store)
 
     def fill(self, row: Rows) -> None:
         """Write the scores, added up in the order of the store."""
@@ -152,7 +152,7 @@ class SupportSet(Space):
 
 
 @jit_inline
-def store(state: _Examples, X: Floats, t: int, gains: Floats) -> None:
+def _store(state: _Examples, X: Floats, t: int, gains: Floats) -> None:
     """Store row t with its gains; there must be room."""
     s, square = state.size[0], 0.0
     for j in range(X.shape[1]):
@@ -169,7 +169,7 @@ def store(state: _Examples, X: Floats, t: int, gains: Floats) -> None:
 
 @jit
 def _store_one(state: _Examples, row: Floats, gains: Floats) -> None:
-    store(state, row, 0, gains)
+    _store(state, row, 0, gains)
 
 
 @cache

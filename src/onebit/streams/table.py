@@ -117,7 +117,7 @@ def _shorten(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(map(repr, names[:most])) + (f", … ({len(names)} in all)" if len(names) > most else "")
 
 
-class TableColumns(NamedTuple):
+class _TableColumns(NamedTuple):
     """What the columns of a table hold."""
 
     features: list[TableColumn]
@@ -135,7 +135,7 @@ class _Numbers(NamedTuple):
     others: dict[int, int]  # how many cells are numbers in each other column
 
 
-def read_columns(table: Table, reading: Reading) -> TableColumns:
+def read_columns(table: Table, reading: Reading) -> _TableColumns:
     """Understand the columns of a table: features as numbers or words, and the labels."""
     target, why, chosen = _label_and_features(table, reading)
     types = table.frame.dtypes
@@ -164,7 +164,7 @@ def read_columns(table: Table, reading: Reading) -> TableColumns:
         "dropped": _shorten([table.names[j] for j in unused]) or "nothing",
         "missing": f"{_listed(missing)}; {filled}" if missing else "nothing",
     }
-    return TableColumns(features, labels, table.column(target, ","), about)
+    return _TableColumns(features, labels, table.column(target, ","), about)
 
 
 def _listed(texts: list[str], most: int = 8) -> str:

@@ -31,7 +31,7 @@ _MOST_FEATURES = 10_000
 _MOST = 2**31  # of examples and of replays: their products stay within the 64 bits of compiled code
 
 
-class Opinion(NamedTuple):
+class _Opinion(NamedTuple):
     """A member's opinion of a row: the label it would guess, its weight in the vote (all add up to 1), its scores."""
 
     kernel: Any
@@ -225,14 +225,14 @@ class BanditSVM(Learner):
     def _bank(self) -> BankState:
         return cast(BankState, self._state)
 
-    def opinions(self, features: Any) -> list[Opinion]:
+    def opinions(self, features: Any) -> list[_Opinion]:
         """Return every member's opinion of a row, the most trusted first."""
         with self._lock:
             self._check_started("opinions")
             bank = self._bank
             opinions, trust = bank.opinions(self._row(features)), bank.trust.copy()
         found = [
-            Opinion(kernel, self.classes_[int(np.argmax(scores))], float(weight), scores)
+            _Opinion(kernel, self.classes_[int(np.argmax(scores))], float(weight), scores)
             for kernel, weight, scores in zip(bank.kernels, trust / trust.sum(), opinions, strict=True)
         ]
         return sorted(found, key=lambda opinion: -opinion.weight)

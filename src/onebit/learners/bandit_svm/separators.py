@@ -192,7 +192,7 @@ def squared_often(value: float, times: int) -> float:
 
 
 @jit_internal
-def stepped(alpha: float, target: float, score: float, square: float, softness: float) -> float:
+def _stepped(alpha: float, target: float, score: float, square: float, softness: float) -> float:
     """Return a fact's coefficient after its step: the dual's maximum along it. A fact about nothing gets none."""
     curvature = square + softness
     return max(0.0, alpha + (bank.lack(target, score) - alpha * softness) / curvature) if curvature > 0.0 else alpha
@@ -205,7 +205,7 @@ def _teach_guard(state: BankArrays, scratch: BankScratch, opinion: Floats, n: in
     for e in range(n):
         square += unit[e] * unit[e]
     for i in range(targets.shape[0]):
-        size = stepped(0.0, targets[i], opinion[i], square, softness)
+        size = _stepped(0.0, targets[i], opinion[i], square, softness)
         step = size if targets[i] > 0.0 else -size
         for e in range(n if step != 0.0 else 0):
             state.guard[scratch.columns[e], i] += step * unit[e]
@@ -261,7 +261,7 @@ def replay(
             row = line
         if s >= 0:
             old, before = alphas[s], coefficients[s, i]
-            new = stepped(old, targets[s], scores[s], row[s], softness)
+            new = _stepped(old, targets[s], scores[s], row[s], softness)
             amount = new - old if targets[s] > 0.0 else old - new
             alphas[s], coefficients[s, i] = new, before + amount
             _change_coefficient(state.sums[k], i, old, new)
