@@ -22,53 +22,12 @@ import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from onebit.bounds.claims import (
-    BOUNDS,
-    MOST_EXACT_EXPONENT,
-    Bound,
-    Claim,
-    Size,
-    at_most,
-    bound,
-    check_decimal,
-    log2,
-    squared_ratio,
-    strong_ratio,
-    weak_ratio,
-)
+from onebit.bounds.claims import BOUNDS as BOUNDS
+from onebit.bounds.claims import MOST_EXACT_EXPONENT, Size, bound, check_decimal, log2, strong_ratio, weak_ratio
+from onebit.bounds.claims import Bound as Bound
+from onebit.bounds.claims import Claim as Claim
+from onebit.bounds.claims import at_most as at_most
 from onebit.inputs import check_integer, check_number
-
-__all__ = [
-    "BOUNDS",
-    "Bound",
-    "Claim",
-    "at_most",
-    "bandit_halving_mistakes",
-    "bandit_lower_bound",
-    "bandit_svm_mistakes",
-    "full_information_lower_bound",
-    "full_information_lower_bound_sharp",
-    "full_information_svm_mistakes",
-    "guarded_svm_mistakes",
-    "ignorant_lower_bound",
-    "ignorant_lower_bound_sharp",
-    "ignorant_lower_bound_with",
-    "ignorant_lower_bound_with_sharp",
-    "is_safe_reach",
-    "kernel_perceptron_mistakes",
-    "multiclass_perceptron_mistakes",
-    "nearest_neighbor_memory",
-    "nearest_neighbor_mistakes",
-    "nearest_neighbor_mistakes_sharp",
-    "nearest_neighbor_mistakes_within",
-    "one_example_lower_bound",
-    "packing_bound",
-    "perceptron_mistakes",
-    "perceptron_updates",
-    "rational_kernel_margin",
-    "rational_kernel_mistakes",
-    "rational_kernel_mistakes_sharp",
-]
 
 # Half a megabyte for one number: larger ones take seconds to multiply out, and say no more than their logarithm.
 _MOST_BITS = 2**22
@@ -146,10 +105,6 @@ def transformed_margin(n_classes: int, margin: float | Fraction) -> TransformedM
     --------
     >>> round(transformed_margin(3, 0.1).log2, 2)
     -61.18
-
-    References
-    ----------
-    Beygelzimer et al. (2019). ICML. Theorem 5, Theorem 7 and their proofs.
     """
     K, gamma = _unit_margin(n_classes, margin)
     ceiling = math.ceil(2 / gamma)
@@ -366,13 +321,7 @@ def nearest_neighbor_mistakes_sharp(n_classes: int, radius: float, margin: float
 
 
 def most_directions(margin: float, n_features: int) -> int:
-    """Return ⌊N⌋ with N = (1/(160γ))^((d−2)/2), the number of directions that Lemma 25 has; exact at any size.
-
-    Parameters
-    ----------
-    margin, n_features : float, int
-        γ, below 1/160; d features, at least 2.
-    """
+    """Return ⌊N⌋, N = (1/(160γ))^((d−2)/2), the directions that Lemma 25 has for γ < 1/160 and d ≥ 2; exactly."""
     d, gamma = check_integer("n_features", n_features, low=2), check_decimal("margin", margin)
     if 160 * gamma >= 1:
         raise ValueError(
@@ -396,7 +345,7 @@ def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
             "Use a smaller margin; the Remark (one_example_…) allows four times as many"
         )
     # With K−1 questions, finding one label by trying costs 0, 1, …, K−1 mistakes with equal chance.
-    return Size(Fraction((K - 1) * math.floor(squared_ratio(radius, margin) / 4), 2))
+    return Size(Fraction((K - 1) * math.floor(ratio / 4), 2))
 
 
 @bound("3-remark", "lower", binds="bandit learners")
@@ -412,16 +361,16 @@ def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> Siz
 @bound("11", "lower", binds="every learner")
 def full_information_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
     """Return ½⌊(R/γ)²⌋: expected mistakes that some weakly separable sequence forces on any learner told all labels."""
-    weak_ratio(n_classes, radius, margin)
+    _, ratio = weak_ratio(n_classes, radius, margin)
     # Nothing can be known of a label that was drawn: among K ≥ 2 it is guessed wrong with a chance of ½ or more.
-    return Size(Fraction(math.floor(squared_ratio(radius, margin)), 2))
+    return Size(Fraction(math.floor(ratio), 2))
 
 
 @bound("11-sharp", "lower", binds="every learner")
 def full_information_lower_bound_sharp(n_classes: int, radius: float, margin: float) -> Size:
     """Return ⌊(R/γ)²⌋(1−1/K): what Theorem 11's construction forces; on average no learner errs more often there."""
-    K, _ = weak_ratio(n_classes, radius, margin)
-    return Size(math.floor(squared_ratio(radius, margin)) * (1 - Fraction(1, K)))
+    K, ratio = weak_ratio(n_classes, radius, margin)
+    return Size(math.floor(ratio) * (1 - Fraction(1, K)))
 
 
 @bound("24", "lower", binds="ignorant learners")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import validate_data
 
-from onebit.engine.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, is_right
+from onebit.engine.algorithm import EXPLORED, MISTAKES, PASSED, UPDATES, Record, is_right
 from onebit.game import Guess
 from onebit.inputs import (
     Integers,
@@ -34,13 +34,13 @@ from onebit.labels import (
     check_answers,
     check_classes,
     check_labels,
-    codes_of_right,
+    classes_and_codes,
     encode_labels,
     first_right,
     infer_classes,
     positions,
 )
-from onebit.machine_memory import claim_memory
+from onebit.machine_memory import SHARE, claim_memory
 
 if TYPE_CHECKING:
     from onebit.learners.base import Learner
@@ -155,7 +155,8 @@ def begin(
     learner.n_features_in_, learner._row_shape = n_features, (n_features,)
     check_columns(learner, given, reset=True)
     learner._state, learner._started = learner._new_state(), True
-    claim_memory(learner._state.n_bytes())  # the system has not allocated untouched zeros yet
+    if SHARE.get():  # the system has not allocated untouched zeros yet
+        claim_memory(learner._state.n_bytes())
     # A setting with parameters of its own, such as a wrapped classifier, may be changed later.
     learner._in_force = {
         name: clone(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
@@ -327,23 +328,25 @@ def _begin_stream(
 ) -> Integers:
     """Prepare for the first round of a checked stream, whose rows came as `given`; return its labels as indices.
 
-    Where several labels may be right, `labels` is a matrix of truth values, and the numbers are `codes_of_right`.
+    Where several labels may be right, `labels` is a matrix of truth values (see `classes_and_codes`).
     """
     n_features, several = rows.shape[1], labels.ndim == 2
     if several and learner.full_information:
         name = type(learner).__name__
         raise ValueError(f"y must hold one label for each round: the feedback of {name} is the right label itself")
     if fresh or not learner._started:
-        known = classes_for(learner, labels.shape[1] if several and classes is None else classes, labels)
+        if several and classes is None:
+            classes = labels.shape[1]
+        if learner.classes is not None and not grows(learner):
+            classes = learner.classes
+        known, codes = classes_and_codes(labels, classes)
         begin(learner, n_features, known, seed, given)
-        codes = None if several else encode_labels(labels, known)
-    else:
-        learner.begin(n_features, seed=seed, fresh=False)
-        check_columns(learner, given, reset=False)
-        codes = None if several else codes_of(learner, labels, n_features, "y", given)
-    if several and len(learner.classes_) != labels.shape[1]:
-        raise ValueError(f"y must have a column for each of the {len(learner.classes_)} classes; got {labels.shape[1]}")
-    return codes_of_right(labels) if codes is None else codes
+        return codes
+    learner.begin(n_features, seed=seed, fresh=False)
+    check_columns(learner, given, reset=False)
+    if several:
+        return classes_and_codes(labels, learner.classes_)[1]
+    return codes_of(learner, labels, n_features, "y", given)
 
 
 def play_stream(
@@ -396,7 +399,7 @@ def play_rounds(
 ) -> int:
     """Play rounds by calling `guess` and `tell`; return how many, at most as many as the record is for.
 
-    A round is its features and the position of its right label (or as `codes_of_right`). `asks` is called with each
+    A round is its features and the position of its right label (or as `classes_and_codes`). `asks` is called with each
     guess and whether it is right, and returns whether the label is asked for, which is no mistake.
     """
     counts, limit, updates, t = record.counts, int(record.checkpoints[-1]), learner.n_updates_, 0

@@ -32,19 +32,6 @@ from onebit.engine.randomness import STREAM, random_numbers
 from onebit.inputs import Floats, Integers, check_integer, check_seed
 from onebit.streams.data_set import LearnerView
 
-__all__ = [
-    "Challenge",
-    "HardSequence",
-    "IgnorantAdversary",
-    "Packing",
-    "bandit_sequence",
-    "full_information_sequence",
-    "most_directions",
-    "one_example_sequence",
-    "pack_directions",
-    "proved_margin",
-]
-
 _FEASIBLE_DIRECTIONS = 100_000  # more take minutes to find and hours to play: time grows with their square
 _SLACK = 1e-12  # the separators' squared lengths sum to 1 but for rounding
 _MOST_NUMBERS = 250_000_000  # two gigabytes of floats
@@ -170,13 +157,7 @@ def bandit_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: in
 def one_example_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: int = 0) -> HardSequence:
     """Return the Remark's single example, shown K times with one random label.
 
-    The Remark asks for γ ≤ R and nothing else; what it needs is γ ≤ 2R/√K, beyond which no strongly separable example
-    exists.
-
-    Parameters
-    ----------
-    n_classes, margin, radius, seed : int, float, float, int
-        As for `bandit_sequence`; K from 2 to 4(R/γ)².
+    Parameters are those of `bandit_sequence`, with K from 2 to 4(R/γ)²: beyond it no strongly separable example exists.
 
     Examples
     --------
@@ -198,12 +179,7 @@ def full_information_sequence(n_classes: int, margin: float, radius: float = 1.0
     """Return Theorem 11's examples: orthogonal vectors R·e_t with random labels, about which nothing can be learned.
 
     T = ⌊(R/γ)²⌋ of them, each shown once. Every learner, with full information or not, makes exactly T(1−1/K) mistakes
-    on average.
-
-    Parameters
-    ----------
-    n_classes, margin, radius, seed : int, float, float, int
-        K, at least 2; γ, the weak margin, at most R; R, the length of every example; seed of the labels.
+    on average. Parameters are those of `bandit_sequence`, with K ≥ 2 and γ, the weak margin, at most R.
 
     Examples
     --------
