@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from onebit.cli import app
 from onebit.cli.evaluate import _describe_log
 from onebit.decider.logged_rounds import is_decider, read_decider
 from onebit.decider.tickets import Kind, LogError, OwnedError, UnreachableError
-from onebit.experiments.evaluate import Candidate, evaluate
+from onebit.experiments.evaluate import Candidate, evaluate, logged_rounds, replay
 from onebit.experiments.evaluate.estimates import known
 from postgres_server import require_server
 
@@ -363,3 +364,65 @@ def test_which_decider_is_meant(arguments: list[str], said: str) -> None:
     assert code == 1
     assert said in heard
     assert "hun" not in heard
+
+
+def test_asked_rounds_have_the_label_that_a_person_named(tmp_path: Path) -> None:
+    path, problem = str(tmp_path / "desk.onebit"), noisy_problem(200, 3, 4)
+    names = ["a", "b", "c"]
+    settings: dict[str, Any] = {"wrong_at_most": 0.1, "silence": "wrong", "max_open": 5}
+    with onebit.Decider.open(path, classes=names, learner=onebit.BanditPerceptron(), **settings) as desk:
+        silent = desk.guess(problem.X[0])
+        assert silent.ask
+        rounds = []
+        for x, code in zip(problem.X[1:], problem.y[1:].tolist(), strict=True):
+            ticket = desk.guess(x)
+            desk.label(ticket, names[code]) if ticket.ask else desk.tell(ticket, ticket.label == names[code])
+            rounds.append((ticket, names.index(ticket.label) == code, code))
+        withdrawn, mended = [ticket for ticket, right, _ in rounds if ticket.ask and not right][:2]
+        desk.withdraw(withdrawn)
+        desk.correct_answer(mended, True)
+        desk.guess_many(problem.X[:6])  # the first ticket is closed without an answer
+        status = desk.status()
+    log = read_decider(path)
+    truths = log.truths()[1:200].tolist()
+    assert log.answers[0] == -1, "the label was not decided on: silence says nothing about it"
+    for (ticket, right, code), truth, answer in zip(rounds, truths, log.answers[1:200].tolist(), strict=True):
+        if ticket.id == withdrawn.id:
+            assert (truth, answer) == (-1, -1)
+        elif ticket.id == mended.id:
+            assert (truth, answer) == (names.index(ticket.label), 1)
+        else:
+            assert (truth, answer) == (code if right or ticket.ask else -1, right)
+    n_asked = sum(ticket.ask for ticket, _, _ in rounds)
+    facts = _describe_log(log)["asked"]
+    assert facts.startswith(f"{n_asked + 1 + 6} rounds, in which a person decided; the suggestion counts as the guess")
+    assert facts.endswith(f"Of the decisions made alone {status.right} were right and {status.wrong} wrong")
+    heard = []
+    for hears in ("facts", "nothing"):
+        found = evaluate(log, [Candidate("p", onebit.BanditPerceptron())], hears=hears)
+        heard.append(found[1].known)
+    assert known(log, log.truths()).wrong == 0
+    is_open = (log.answers == 0) & (log.truths() < 0)
+    assert known(log, np.zeros(log.n_rounds, int)).unknown == (is_open & (log.guesses != 0)).sum() < is_open.sum()
+    assert heard[0].wrong < heard[1].wrong
+    code_, said = evaluated(path, "--learners", "BanditPerceptron MulticlassPerceptron", "--out", str(tmp_path / "out"))
+    assert code_ == 0, said
+    assert "rounds, in which a person decided" in said.replace("\n", " ")
+
+
+def test_learners_hear_the_label_that_was_named() -> None:
+    problem, draw = noisy_problem(150, 3, 4), np.random.default_rng(0)
+    logged = draw.integers(3, size=150)
+    right = logged == problem.y
+    named = np.where(~right & (draw.random(150) < 0.5), problem.y, -1)
+    log = replace(logged_rounds(problem.X, logged, right, 1 / 3, classes=3), named=named)
+    for learner, label_only in ((onebit.BanditPerceptron(), False), (onebit.MulticlassPerceptron(), True)):
+        found = replay(log, Candidate("again", learner), preprocessing="none").tolist()
+        learner.set_params(classes=3)
+        for t, guess in enumerate(found):
+            x, label = problem.X[t : t + 1], int(named[t])
+            assert learner.guess(x[0]).label == guess
+            if not (label_only and label >= 0):
+                learner.learn_from(x, logged[t : t + 1], right[t : t + 1], 1 / 3)
+            if label >= 0:
+                learner.learn_labels(x, [label])

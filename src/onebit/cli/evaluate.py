@@ -30,7 +30,7 @@ from onebit.streams.reading import Reading
 _DEFAULTS = ("BanditSVM", "BanditPerceptron", "EpsilonGreedy")
 _MODEL = ".onebit"
 _HEARD = {
-    "facts": "after every answered round the logged label and its answer, by learn_from",
+    "facts": "after every answered round the logged label and its answer, by learn_from; a label that was named",
     "own": "what it would have heard itself, where the log tells it",
     "nothing": "nothing",
 }
@@ -154,7 +154,7 @@ def _describe_log(log: LoggedRounds) -> dict[str, str]:
         "guessed": f"{', '.join(guessed[:12])}{more}; {complete}",
         "answered": _describe_answers(log),
         "propensities": spread,
-        **{name: about.get(name, "") for name in ("silence", "left out", "columns", "missing")},
+        **{name: about.get(name, "") for name in ("asked", "silence", "left out", "columns", "missing")},
     }
     return {name: text for name, text in facts.items() if text}
 

@@ -40,8 +40,9 @@ def read_decider(path: str, listed: Sequence[str] | None = None, name: str | Non
     """Return the guesses of a decider in their order, each with the answer that counts for the decider.
 
     An answer that was corrected is what it was corrected to, one that was withdrawn is none, and silence is wrong where
-    the decider takes it so. Guesses that were compacted or forgotten are not in the log any more, and shadow mode makes
-    no guesses; the log's `about` says how many there were.
+    the decider takes it so. Where a person was asked, the guess is the suggestion, and silence says nothing. Guesses
+    that were compacted or forgotten are not in the log any more, and shadow mode makes no guesses; the log's `about`
+    says how many there were.
 
     A file must not be open elsewhere: a copy made after `close` will do. A decider in a database may be. In rounds from
     before a class joined, the others were allowed. With `listed`, all of the decider's labels, the right one is known
@@ -62,8 +63,12 @@ def read_decider(path: str, listed: Sequence[str] | None = None, name: str | Non
     if not guesses:
         none = "the decider has made no guesses yet, or all were compacted"
         raise LogError(f"{called}: {none}; there is nothing to evaluate")
-    closing_kinds = (Kind.FEEDBACK, Kind.CLOSED, Kind.CORRECTED)
-    answers = {event.ticket: event.body["correct"] for event in events if event.kind in closing_kinds}
+    asked = {event.ticket for event in guesses if event.body.get("decision", (False,))[0]}
+    answers: dict[str | None, bool | None] = {}
+    named: dict[str | None, int | None] = {}
+    for event in events:
+        if event.kind in (Kind.FEEDBACK, Kind.CORRECTED) or (event.kind == Kind.CLOSED and event.ticket not in asked):
+            answers[event.ticket], named[event.ticket] = event.body["correct"], event.body.get("label")
     log_of_guesses = logged_rounds(
         _stacked(guesses),
         [classes[event.body["label"]] for event in guesses],
@@ -73,7 +78,13 @@ def read_decider(path: str, listed: Sequence[str] | None = None, name: str | Non
         classes=classes,
         name=Path(path).name if name is None else name,
     )
-    return replace(log_of_guesses, is_complete=listed is not None, about=_account(events, answers, snapshot))
+    labels = [named.get(event.ticket) for event in guesses]
+    return replace(
+        log_of_guesses,
+        is_complete=listed is not None,
+        named=np.array([-1 if label is None else label for label in labels]),
+        about=(*_account(events, answers, snapshot), *_account_of_asking(guesses, asked, answers, named)),
+    )
 
 
 def _latest_state(log: EventLog) -> State:
@@ -96,7 +107,7 @@ def _account(
     events: list[Event], answers: dict[str | None, bool | None], snapshot: State | None
 ) -> tuple[tuple[str, str], ...]:
     """Return what counts as wrong without having been told, and what of the decider's history is not evaluated."""
-    n_silent = sum(event.kind == Kind.CLOSED and answers[event.ticket] is False for event in events)
+    n_silent = sum(event.kind == Kind.CLOSED and answers.get(event.ticket) is False for event in events)
     known_at, n_gone, n_watched = 0, 0, 0
     if snapshot is not None:
         known_at, n_watched = snapshot.seq, snapshot.n_shadows
@@ -109,6 +120,27 @@ def _account(
         *([("silence", f"{silence}. What is sure rests on it")] if n_silent else []),
         *([("left out", "; ".join(left_out))] if left_out else []),
     )
+
+
+def _account_of_asking(
+    guesses: list[Event],
+    asked: set[str | None],
+    answers: dict[str | None, bool | None],
+    named: dict[str | None, int | None],
+) -> tuple[tuple[str, str], ...]:
+    """Return in how many rounds a person decided, and what that means for the log; nothing where none did."""
+    if not asked:
+        return ()
+    of_asked, alone = (
+        [answers.get(event.ticket) for event in guesses if (event.ticket in asked) == is_asked]
+        for is_asked in (True, False)
+    )
+    n_named = sum(named.get(ticket) is not None and answers[ticket] is False for ticket in asked)
+    text = f"{grouped(len(asked))} rounds, in which a person decided; the suggestion counts as the guess, and was "
+    text += f"right in {grouped(of_asked.count(True))}, wrong in {grouped(of_asked.count(False))}, and in "
+    text += f"{grouped(n_named)} of these the right label is known. Of the decisions made alone "
+    text += f"{grouped(alone.count(True))} were right and {grouped(alone.count(False))} wrong"
+    return (("asked", text),)
 
 
 def _stacked(guesses: list[Event]) -> object:

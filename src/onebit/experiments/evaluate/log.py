@@ -51,6 +51,8 @@ class LoggedRounds:
     """The labels that were allowed in each round, as positions; None where all were."""
     is_complete: bool = False
     """Whether the right label is always one of `classes`. Then of two classes "not the one" proves the other."""
+    named: Integers | None = None
+    """The label that a person named as the right one in each round, as a position; −1 where nobody did."""
     about: tuple[tuple[str, str], ...] = ()
     """A summary of what was read."""
 
@@ -76,7 +78,7 @@ class LoggedRounds:
         right = np.where(self.answers == RIGHT, self.guesses, -1)
         if self.is_complete and len(self.classes) == 2:
             right = np.where(self.answers == WRONG, 1 - self.guesses, right)
-        return right
+        return right if self.named is None else np.where(self.named >= 0, self.named, right)
 
 
 def logged_rounds(

@@ -164,9 +164,9 @@ def replay(
         The learner to evaluate.
     hears : {"facts", "own", "nothing"}
         "facts": after each round, the label that was logged and whether it was right, by `learn_from`, whatever the
-        learner itself guessed. "own": the feedback on its own guess, where that is known: the logged answer if it
-        guessed the logged label, "wrong" if another label was right, and nothing otherwise. "nothing": no answers. A
-        frozen learner gets no feedback.
+        learner itself guessed; then the label that a person named, if one did. "own": the feedback on its own guess,
+        where that is known: the logged answer if it guessed the logged label, "wrong" if another label was right, and
+        nothing otherwise. "nothing": no answers. A frozen learner gets no feedback.
     preprocessing : {"online", "standardize", "none"}
         The preprocessing for learners that do not scale columns themselves.
     seed : int
@@ -212,8 +212,11 @@ def _one_round_on_facts(
     learner.n_rounds_ = t + 1
     if log.answers[t] != UNKNOWN:
         logged, correct, propensity = int(log.guesses[t]), bool(log.answers[t] == RIGHT), float(log.propensities[t])
-        right = logged if learner.full_information and correct else -1
+        named = -1 if log.named is None else int(log.named[t])
+        right = (logged if correct else named) if learner.full_information else -1
         state.learn_from_log(row, logged, correct, right, None if math.isnan(propensity) else propensity)
+        if named >= 0 and not correct and not learner.full_information:
+            state.learn_from_log(row, named, True, -1, 1.0)  # as `Learner.label` does
     return int(guess[0])
 
 
