@@ -17,8 +17,7 @@ import onebit
 from onebit import BanditPerceptron, BanditSVM, Learner, NearestNeighbor, play, streams
 from onebit.bounds import _check_decimal
 from onebit.checks.problems import snapshot
-from onebit.engine.state import unlocked
-from onebit.inputs import SparseRows, check_choice, check_integer, check_number, check_rows, take
+from onebit.inputs import SparseRows, check_choice, check_integer, check_number, check_rows, take, unlocked
 from onebit.inputs import dense as as_dense
 from onebit.kernels import Rational
 from onebit.labels import encode_labels

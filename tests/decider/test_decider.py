@@ -547,3 +547,38 @@ def test_a_learner_by_hand_is_verified_too(file: Place) -> None:
         assert desk.verify()
         desk._state.learner.n_mistakes_ += 1
         assert not desk.verify()
+
+
+def test_an_asked_ticket_may_be_told_labelled_corrected_or_never_answered(file: Place) -> None:
+    with file.begun(wrong_at_most=0.1, silence="wrong", max_open=20) as desk:
+        tickets = [desk.guess(x) for x in PROBLEM.X[:5]]
+        assert [ticket.ask for ticket in tickets] == [True] * 5, "nothing is known yet"
+        assert all(sorted(ticket.ranking) == ["a", "b", "c"] for ticket in tickets)
+        others = [next(label for label in "abc" if label != ticket.label) for ticket in tickets]
+        assert desk.tell(tickets[0].id, correct=True)
+        assert desk.tell(tickets[1].id, correct=False)
+        assert desk.label(tickets[2].id, others[2])
+        assert desk.label(tickets[3].id, tickets[3].label)
+        assert not desk.label(tickets[2].id, others[2]), "as safe to repeat as tell"
+        with pytest.raises(ValueError, match=f"was told the label '{others[2]}' before"):
+            desk.label(tickets[2].id, tickets[2].label)
+        with pytest.raises(ValueError, match="was told that its label is wrong, and not which is right"):
+            desk.label(tickets[1].id, others[1])
+        status = desk.status()
+        assert (status.asked, status.asked_answered, status.suggestions_right) == (5, 4, 2)
+        assert (status.right, status.wrong) == (0, 0), "nothing was decided alone"
+        desk.correct_answer(tickets[1].id, label=others[1])
+        desk.correct_answer(tickets[3].id, correct=False)
+        desk.withdraw(tickets[0].id)
+        status = desk.status()
+        assert (status.asked, status.asked_answered, status.suggestions_right) == (5, 3, 0)
+        right, wrong = desk.status().right, desk.status().wrong
+        desk.guess_many(PROBLEM.X[60:85])  # the last asked ticket is closed meanwhile, and its silence is no mistake
+        assert (desk.status().right, desk.status().wrong) == (right, wrong)
+        play(desk, 60)
+        assert tickets[4].id not in {each.id for each in desk.open_tickets(limit=100)}
+        assert desk.status().asked_answered < desk.status().asked
+        ledger = desk._state.asking
+        assert ledger is not None
+        assert ledger.n_wrong <= ledger.limit()
+        assert desk.verify()

@@ -403,11 +403,48 @@ def test_a_learner_that_learns_from_labels_takes_one() -> None:
     assert learner.n_mistakes_ == 1
 
 
-def test_one_known_round_is_learned_without_a_copy_of_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = onebit.BanditSVM(None, classes=NOISY.n_classes).fit(NOISY.X, NOISY.y)
+@pytest.mark.parametrize("classes", [NOISY.n_classes, "grow"])
+def test_one_known_round_is_learned_without_a_copy_of_the_state(classes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = onebit.BanditSVM(None, classes=classes).fit(NOISY.X, NOISY.y)
     copies: list[Any] = []
     monkeypatch.setattr(type(learner._state), "bookmark", lambda self: copies.append(self))
     learner.learn_labels(NOISY.X[:1], NOISY.y[:1])
     learner.learn_from(NOISY.X[:1], NOISY.y[:1], True, 1.0)
     learner.label(learner.guess(NOISY.X[1]), int(NOISY.y[1]))
     assert not copies
+
+
+def test_a_label_that_would_join_does_not_if_its_row_is_refused() -> None:
+    learner = onebit.BanditSVM(None, classes="grow").fit(NOISY.X, NOISY.y)
+    for learn in (learner.learn_labels, learner.partial_fit):
+        with pytest.raises(ValueError, match="NaN"):
+            learn(np.full((1, NOISY.X.shape[1]), np.nan), [99])
+    assert 99 not in learner.classes_.tolist()
+
+
+@pytest.mark.parametrize("cls", all_learners(), ids=lambda cls: str(cls.__name__))
+def test_every_learner_asks_within_its_limit(cls: type[onebit.Learner]) -> None:
+    learner = next(iter(cls.examples())).set_params(classes=NOISY.n_classes)
+    trace = onebit.play(learner, NOISY.X, NOISY.y, wrong_at_most=0.1, keep_guesses=True)
+    assert trace.by_round is not None
+    assert trace.wrong_limit is not None
+    assert trace.guesses is not None
+    right, asked = trace.guesses == NOISY.y, trace.by_round.asked
+    assert np.array_equal(right, trace.by_round.right)
+    assert trace.mistakes == (~right & ~asked).sum() <= trace.wrong_limit + 1e-9
+    assert (trace.asked, trace.suggestions_right) == (asked.sum(), (right & asked).sum())
+    assert (trace.mistakes, learner.n_mistakes_) == (trace.curve.mistakes[-1], (~right).sum())
+    guess, known = learner.guess(NOISY.X[0]), learner.confidence(NOISY.X[:20])
+    assert len(guess.scores) in (0, NOISY.n_classes)
+    assert sorted(guess.ranking) == list(range(len(guess.scores)))
+    if learner._state.plays_by_hand:
+        assert guess.confidence is None
+        assert trace.asked == trace.rounds, "nothing is known of how sure it is"
+        return
+    assert guess.confidence is not None
+    assert 0.0 < guess.confidence < 1.0
+    assert ((known > 0.0) & (known < 1.0)).all()
+    assert np.array_equal(learner.confidence(NOISY.X[:20]), known), "it is not learned from"
+    assert (np.diff(guess.scores[guess.ranking]) <= 0.0).all()
+    assert np.isnan(trace.by_round.confidence[:30]).all()
+    assert not np.isnan(trace.by_round.confidence[30:]).any()

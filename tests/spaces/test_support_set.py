@@ -11,8 +11,9 @@ from onebit.checks.problems import fresh, guesses_of, noisy_problem, snapshot
 from onebit.inputs import Floats
 from onebit.kernels import Gaussian, Linear, Polynomial, Rational, Series
 from onebit.learners.baselines import _UNIFORM
-from onebit.spaces import SupportSet, support_set
+from onebit.spaces import support_set
 from onebit.spaces.screen import Screen
+from onebit.spaces.support_set import SupportSet
 
 
 def scores_of(space: SupportSet, row: Floats) -> Floats:
