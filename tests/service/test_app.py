@@ -17,7 +17,7 @@ from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.service.app import _ROUTES, _api_page, _document
 from onebit.service.gate import _Allowance
-from onebit.service.tokens import add_token, read_tokens
+from onebit.service.tokens import Tokens
 from served import DESK, LIGHT, Served, is_problem
 
 
@@ -233,7 +233,7 @@ def test_names_that_would_be_paths(shared: Served, name: str) -> None:
 def test_roles_and_namespaces(tmp_path: Path) -> None:
     names = {"player": ["play"], "reader": ["read"], "boss": ["admin"], "other": ["admin"]}
     token = {
-        name: add_token(tmp_path, name, roles, ["*"] if name == "boss" else ["shop" if name != "other" else "else"])
+        name: Tokens(tmp_path).add(name, roles, ["*"] if name == "boss" else ["shop" if name != "other" else "else"])
         for name, roles in names.items()
     }
     with Served(tmp_path) as served:
@@ -262,7 +262,7 @@ def test_roles_and_namespaces(tmp_path: Path) -> None:
 
 
 def test_without_a_token(tmp_path: Path) -> None:
-    token = add_token(tmp_path, "app", ["play"], ["*"])
+    token = Tokens(tmp_path).add("app", ["play"], ["*"])
     with Served(tmp_path, tokens_required=True) as served:
         for authorization in (
             "",
@@ -385,7 +385,7 @@ def test_commands(tmp_path: Path) -> None:
     assert "can be reached from other machines" in refused.stderr
     made = onebit("tokens", "add", folder, "app", "--role", "play", "--role", "read", "--namespace", "shop")
     assert made.stdout.startswith("onebit_")
-    assert [each.roles for each in read_tokens(Path(folder))] == [["play", "read"]]
+    assert [each.roles for each in Tokens(Path(folder)).stored()] == [["play", "read"]]
     listed = onebit("tokens", "list", folder).stdout
     assert "app" in listed
     assert made.stdout.strip() not in listed
