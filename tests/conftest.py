@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from live_places import Place
 from postgres_server import Server, require_server
 
 # scikit-learn imports pandas wherever it is installed. The suite starts hundreds of processes, few of which need it,
@@ -44,3 +45,15 @@ def log_place(request: pytest.FixtureRequest, tmp_path: Path) -> "tuple[str | Pa
         return tmp_path / "desk.onebit", None
     found: tuple[str, str] = request.getfixturevalue("in_database")
     return found
+
+
+@pytest.fixture
+def place(log_place: "tuple[str | Path, str | None]") -> Place:
+    """Return a place for what must be the same wherever it is kept."""
+    return Place(*log_place)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Place:
+    """Return a place for what has nothing to do with where it is kept."""
+    return Place(tmp_path / "desk.onebit")

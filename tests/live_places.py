@@ -25,6 +25,12 @@ class Place(NamedTuple):
     def open(self, **settings: Any) -> Decider:
         return Decider.open(self.path, name=self.name, **settings)
 
+    def begun(self, learner: Any = None, **settings: Any) -> Decider:
+        """Open a decider of three classes."""
+        return self.open(
+            classes=["a", "b", "c"], learner=onebit.Banditron() if learner is None else learner, **settings
+        )
+
     def other(self, name: str) -> "Place":
         """Return a place beside it."""
         return Place(self.path.with_name(name)) if self.name is None else Place(self.path, f"{self.name} {name}")

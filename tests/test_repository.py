@@ -84,3 +84,12 @@ def test_modules_are_short() -> None:
 
 def test_learners_are_public_names() -> None:
     assert {cls.__name__ for cls in onebit.learners.all_learners()} <= set(onebit.__all__)
+
+
+def test_every_module_has_its_tests() -> None:
+    """A package's ``__init__`` is tested with its modules, or under the package's name."""
+    elsewhere = {"checks/problems.py": "checks/test_protocol.py", "cli/accept_loss.py": "decider/test_sqlite.py"}
+    for module in (ROOT / "src/onebit").rglob("[!_]*.py"):
+        name = module.relative_to(ROOT / "src/onebit")
+        tests = elsewhere.get(name.as_posix(), name.with_name(f"test_{name.name}").as_posix())
+        assert (ROOT / "tests" / tests).is_file(), f"{name} has no tests/{tests}"

@@ -64,7 +64,7 @@ class Guess(NamedTuple):
         Whether the label was drawn to explore rather than because of its score.
     confidence : float or None
         The estimated probability that the label is right, calibrated by the feedback so far; None until there is
-        enough of it, and for a learner without scores. Whole streams are played without it: see `onebit.play`.
+        enough of it, and for a learner of four methods. Whole streams are played without it: see `onebit.play`.
 
     Examples
     --------

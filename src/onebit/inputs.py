@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -51,6 +51,7 @@ class SparseRows(NamedTuple):
 
 
 Rows = Floats | SparseRows
+_AnyRows = TypeVar("_AnyRows", Floats, SparseRows, Rows)
 
 
 def brief(value: Any) -> str:
@@ -399,6 +400,25 @@ def take(rows: Rows, start: int, stop: int) -> Rows:
 def row_of(rows: Rows, t: int) -> Any:
     """Return one row as a learner's `guess` takes it."""
     return take(rows, t, t + 1) if isinstance(rows, SparseRows) else rows[t]
+
+
+class _Unlocked:
+    """Lends an array's memory without its lock, and keeps the array alive."""
+
+    def __init__(self, array: Floats) -> None:
+        self._array = array
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+def unlocked(rows: _AnyRows) -> _AnyRows:
+    """Return rows whose arrays are not marked read-only, for compiled code, which only reads them.
+
+    Read-only arrays are another type to Numba: every loop would be compiled a second time for them.
+    """
+    if isinstance(rows, SparseRows):
+        values, columns, starts, n_columns = rows
+        return rows if values.flags.writeable else SparseRows(np.asarray(_Unlocked(values)), columns, starts, n_columns)
+    return rows if rows.flags.writeable else np.asarray(_Unlocked(rows))
 
 
 # Tables of named columns (pandas, polars and what narwhals knows): recognised when they come, never imported here.

@@ -150,10 +150,10 @@ def check_answers(y: Any, n_rounds: int) -> npt.NDArray[Any]:
     return as_array(y, "y")
 
 
-def codes_of_right(right: npt.NDArray[np.bool_]) -> Integers:
+def _codes_of_right(right: npt.NDArray[np.bool_]) -> Integers:
     """Return a number for each round: the right label, −1 where none is, and otherwise −1 minus a bit for each.
 
-    >>> codes_of_right(np.array([[False, False, True], [False, False, False], [True, False, True]])).tolist()
+    >>> _codes_of_right(np.array([[False, False, True], [False, False, False], [True, False, True]])).tolist()
     [2, -1, -6]
     """
     masks = right.astype(np.int64) @ (np.int64(1) << np.arange(right.shape[1]))
@@ -217,9 +217,16 @@ def _whole(labels: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
 
 
 def classes_and_codes(y: npt.NDArray[Any], classes: Any = None) -> tuple[npt.NDArray[Any], Integers]:
-    """Return the classes, those of y if none are given, and each label's position among them."""
+    """Return the classes, those of y if none are given, and each label's position among them.
+
+    Of a matrix of truth values, with a column for each class, the numbers are `_codes_of_right`.
+    """
     known = check_classes(infer_classes(y) if classes is None else classes)
-    return known, encode_labels(y, known)
+    if y.ndim == 1:
+        return known, encode_labels(y, known)
+    if len(known) != y.shape[1]:
+        raise ValueError(f"y must have a column for each of the {len(known)} classes; got {y.shape[1]}")
+    return known, _codes_of_right(y)
 
 
 def encode_labels(

@@ -26,11 +26,11 @@ class Budget:
     @contextmanager
     def shared_by(self, name: str, beside: float = 0.0) -> Iterator[None]:
         """Count what is claimed inside under a name, which takes some bytes beside."""
-        before = _SHARE.set((self, name, beside))
+        before = SHARE.set((self, name, beside))
         try:
             yield
         finally:
-            _SHARE.reset(before)
+            SHARE.reset(before)
 
     def claim(self, name: str, n_bytes: float, *, more: bool = False) -> None:
         """Reserve so much in all, or so much more, under a name; raises MemoryBudgetError if that is not left."""
@@ -53,13 +53,13 @@ class Budget:
                 del self._taken[name]
 
 
-_SHARE: ContextVar[tuple[Budget, str, float] | None] = ContextVar("share", default=None)
+SHARE: ContextVar[tuple[Budget, str, float] | None] = ContextVar("share", default=None)
 """The budget that is shared here, under which name, and the bytes taken beside."""
 
 
 def claim_memory(n_bytes: float, *, more: bool = False) -> None:
     """Claim memory of the budget that is shared here, as `Budget.claim` does; without a budget do nothing."""
-    if (share := _SHARE.get()) is not None:
+    if (share := SHARE.get()) is not None:
         budget, name, beside = share
         budget.claim(name, n_bytes if more else beside + n_bytes, more=more)
 

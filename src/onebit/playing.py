@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.asking import Asking
-from onebit.engine.loop import EXPLORED, MISTAKES, UPDATES
+from onebit.engine.algorithm import EXPLORED, MISTAKES, UPDATES
 from onebit.extras import require_extra
 from onebit.game import Guess
 from onebit.inputs import Floats, Integers, check_choice, check_integer, check_real, check_switch
@@ -187,7 +187,8 @@ def play(
     if engine != "stream":
         check_choice("engine", engine, ("stream", "rounds"))
     game = None
-    if check_switch("confidence", confidence) or wrong_at_most is not None or ask_at_most is not None:
+    if confidence is not False or wrong_at_most is not None or ask_at_most is not None:
+        check_switch("confidence", confidence)
         game = _Confident(wrong_at_most, ask_at_most)
     asks = None if game is None else game.asks
     if isinstance(X, (AdaptiveStream, Iterator)):

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onebit import bounds
-from onebit.bounds import BOUNDS, InversePower, at_most, sharper_margin, transformed_margin
-from onebit.bounds.claims import check_decimal, squared_ratio
+from onebit.bounds import BOUNDS, _InversePower, sharper_margin, transformed_margin
 
 SMALL: dict[str, Any] = {"n_classes": 3, "radius": 1.0, "margin": 0.1, "dimension": 4}
 SMALL |= {"reach": 0.1, "directions": 9, "exploration": 0.5, "n_kernels": 5, "softness": 0.005, "n_hypotheses": 100}
@@ -31,7 +30,7 @@ def test_every_theorem_is_listed() -> None:
 
 @pytest.mark.parametrize("entry", BOUNDS.values(), ids=BOUNDS)
 def test_every_bound_is_public(entry: bounds.Bound[...]) -> None:
-    assert entry.name in bounds.__all__
+    assert not entry.name.startswith("_")
     assert getattr(bounds, entry.name) is entry
 
 
@@ -74,28 +73,6 @@ def test_numpys_whole_numbers_are_whole_numbers(entry: bounds.Bound[...], kind: 
 def test_a_number_of_classes_that_is_none_is_named(entry: bounds.Bound[...], wrong: Any) -> None:
     with pytest.raises(ValueError, match="n_classes must be a whole number"):
         call(entry, n_classes=wrong)
-
-
-def test_claims_beyond_a_float_are_told_by_their_logarithm() -> None:
-    huge = BOUNDS["21"].claim(n_classes=3, radius=1, margin=0.1, dimension=5000)
-    sharp = BOUNDS["21-sharp"].claim(n_classes=3, radius=1, margin=0.1, dimension=5000)
-    tiny = BOUNDS["5"].claim(n_classes=3, margin=1e-6)
-    assert huge.value is sharp.value is tiny.value is None
-    assert huge.log2 == pytest.approx(5000 * math.log2(21) + 1)
-    assert sharp.log2 == pytest.approx(5000 * math.log2(math.sqrt(200) + 1) + 1)
-    assert tiny.log2 is not None
-    assert tiny.log2 < -1022
-
-
-def test_what_claims_allow() -> None:
-    always = BOUNDS["10"].claim(radius=1, margin=0.1)
-    average = BOUNDS["2"].claim(n_classes=3, radius=1, margin=0.1)
-    forced = BOUNDS["11"].claim(n_classes=3, radius=1, margin=0.1)
-    silent = BOUNDS["10"].silence("there is no margin")
-    assert at_most([always, average], "mistakes") == 200
-    assert at_most([always, average], "expected mistakes") == 200, "what holds in every run holds on average"
-    assert at_most([average], "mistakes") == math.inf, "what holds on average need not hold in every run"
-    assert at_most([forced, silent], "expected mistakes") == at_most([], "updates") == math.inf
 
 
 def test_known_values() -> None:
@@ -402,16 +379,8 @@ def test_the_largest_possible_margin() -> None:
 
 
 def test_inverse_square_is_exact() -> None:
-    assert InversePower(3, 10, 400).inverse_square == 3 * 10**400
-    assert InversePower(3, 10, 400).log2 == pytest.approx(-math.log2(3) / 2 - 200 * math.log2(10))
-
-
-def test_numbers_are_read_as_decimals() -> None:
-    assert check_decimal("margin", 0.1) == Fraction(1, 10)
-    assert check_decimal("margin", np.float64(0.1)) == Fraction(1, 10)
-    assert check_decimal("margin", 3) == 3
-    assert check_decimal("margin", Fraction(2, 7)) == Fraction(2, 7)
-    assert squared_ratio(0.7, 0.07) == 100
+    assert _InversePower(3, 10, 400).inverse_square == 3 * 10**400
+    assert _InversePower(3, 10, 400).log2 == pytest.approx(-math.log2(3) / 2 - 200 * math.log2(10))
 
 
 @pytest.mark.parametrize("function", [transformed_margin, sharper_margin])

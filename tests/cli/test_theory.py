@@ -13,6 +13,7 @@ from in_process import onebit as run
 from onebit.bounds import BOUNDS
 from onebit.reporting.figures import _WIDTH
 from onebit.theory.weak_labeling import random_set_splitting
+from plain_programs import split_by_enumeration
 
 
 @pytest.mark.slow
@@ -46,7 +47,7 @@ def test_theory_writes_tables_and_figures(tmp_path: Path) -> None:
     assert [int(row["n_elements"]) for row in solved] == [4] * 5 + [6] * 5 + [8] * 5
     for row in solved:
         splitting = random_set_splitting(int(row["n_elements"]), int(row["n_subsets"]), size=3, seed=int(row["seed"]))
-        assert row["is_splittable"] == str(splitting.solve_by_enumeration() is not None)
+        assert row["is_splittable"] == str(split_by_enumeration(splitting) is not None)
         assert int(row["n_nodes"]) >= 1
         assert float(row["seconds"]) > 0.0
 

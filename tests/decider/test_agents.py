@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import onebit
-from in_process import onebit as command
 from onebit.decider.agents import _TOOLS, _answer, _error_text, _schema_of, create_server, serve_stdio
 from onebit.decider.calls import Verb
 from onebit.decider.client import LARGEST_BODY, RemoteDecider
@@ -290,14 +289,3 @@ def test_hosts_start_and_end_it(tmp_path: Path) -> None:
     with Decider.open(tmp_path / "m.onebit") as desk:
         assert desk.verify()
         assert desk.status().right > 20
-
-
-def test_the_command_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing = command("mcp", str(tmp_path / "none.onebit"))
-    assert (nothing.returncode, nothing.stdout) == (1, "")
-    assert "classes" in nothing.stderr
-    assert "give its --url too" in command("mcp", "x", "--token-file", "t").stderr
-    assert "namespace and a name" in command("mcp", "x", "--url", "http://127.0.0.1:9").stderr
-    assert "onebit's own" in command("mcp", "x", "--classes", "a", "--learner", "os:system").stderr
-    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    assert "pip install 'onebit[mcp]'" in command("mcp", "x").stderr

@@ -4,7 +4,6 @@ import multiprocessing
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,6 @@ from onebit.encoding import Encoder
 PROBLEM = noisy_problem(120, 3, 4)
 
 
-def begun(place: Place, learner: Any = None, **settings: Any) -> Decider:
-    learner = onebit.Banditron() if learner is None else learner
-    return place.open(classes=["a", "b", "c"], learner=learner, **settings)
-
-
 def unwritable(patched: pytest.MonkeyPatch, desk: Decider) -> None:
     """Let events of a decider go to a table that is not there."""
     home = sys.modules[type(desk._log).__module__]
@@ -45,22 +39,10 @@ def play(desk: Decider, n: int, start: int = 0) -> list[Any]:
     return tickets
 
 
-@pytest.fixture
-def place(log_place: tuple[Any, str | None]) -> Place:
-    """Return a place for what must be the same wherever it is kept."""
-    return Place(*log_place)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Place:
-    """Return a place for what has nothing to do with where it is kept."""
-    return Place(tmp_path / "desk.onebit")
-
-
 @pytest.mark.parametrize("learner", [onebit.Banditron(), onebit.LinUCB()], ids=repr)
 def test_a_decider_plays_as_its_learner(file: Place, learner: onebit.Learner) -> None:
     alone, encoder = clone(learner).set_params(classes=["a", "b", "c"]), Encoder(scale=True)
-    with begun(file, learner) as desk:
+    with file.begun(learner) as desk:
         for x, label in zip(PROBLEM.X, PROBLEM.y, strict=True):
             looked = encoder.look(x)
             encoder.take(looked)
@@ -73,10 +55,10 @@ def test_a_decider_plays_as_its_learner(file: Place, learner: onebit.Learner) ->
 
 
 def test_it_goes_on_where_it_was(place: Place) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         play(desk, 30)
         waiting = desk.guess(PROBLEM.X[30])
-    with begun(place.other("whole")) as whole:
+    with place.other("whole").begun() as whole:
         play(whole, 30)
         late = whole.guess(PROBLEM.X[30])
         whole.tell(late, True)
@@ -90,7 +72,7 @@ def test_it_goes_on_where_it_was(place: Place) -> None:
 
 @pytest.mark.parametrize("n", [0, 25])
 def test_snapshots_change_nothing(place: Place, n: int) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         play(desk, n)
         waiting = desk.guess(PROBLEM.X[n])
         desk.snapshot()
@@ -102,7 +84,7 @@ def test_snapshots_change_nothing(place: Place, n: int) -> None:
 
 
 def test_answers_twice_and_opposite(place: Place) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         (ticket,) = play(desk, 1)
         said = desk.status().right == 1
         before = desk.status().events
@@ -119,7 +101,7 @@ def test_answers_twice_and_opposite(place: Place) -> None:
 
 
 def test_a_request_is_made_once(place: Place) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         first = desk.guess(PROBLEM.X[0], key="k1")
         assert desk.guess(PROBLEM.X[0], key="k1") == first
         desk._state.requests.clear()  # as after a restart
@@ -139,7 +121,7 @@ class Clock:
 @pytest.mark.parametrize("silence", ["nothing", "wrong"])
 def test_deadlines(file: Place, silence: str) -> None:
     clock = Clock()
-    with begun(file, deadline=10.0, silence=silence, clock=clock) as desk:
+    with file.begun(deadline=10.0, silence=silence, clock=clock) as desk:
         ticket = desk.guess(PROBLEM.X[0])
         clock.now += 9.0
         assert desk.status().open == 1
@@ -158,7 +140,7 @@ def test_deadlines(file: Place, silence: str) -> None:
 def test_deadlines_after_a_clock_that_was_a_year_ahead(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, seconds = Clock(), 50.0
     monkeypatch.setattr("onebit.decider.state.time.monotonic", lambda: seconds)
-    with begun(file, deadline=10.0, clock=clock) as desk:
+    with file.begun(deadline=10.0, clock=clock) as desk:
         clock.now += 3e7
         desk.guess(PROBLEM.X[0])
         clock.now -= 3e7
@@ -176,7 +158,7 @@ def test_deadlines_after_a_clock_that_was_a_year_ahead(file: Place, monkeypatch:
 
 
 def test_too_many_open_tickets(file: Place) -> None:
-    with begun(file, max_open=5) as desk:
+    with file.begun(max_open=5) as desk:
         tickets = [desk.guess(x) for x in PROBLEM.X[:8]]
         assert desk.status().open == 5
         with pytest.raises(ValueError, match="closed without an answer"):
@@ -187,7 +169,7 @@ def test_too_many_open_tickets(file: Place) -> None:
 
 def test_a_corrected_answer_was_never_wrong(place: Place) -> None:
     """The learner is what it would be had the right answer come at once, with the guesses that were made."""
-    with begun(place, onebit.Banditron()) as desk:
+    with place.begun(onebit.Banditron()) as desk:
         tickets = play(desk, 10)
         answers = [event.body["correct"] for event in desk._log.find(kind=Kind.FEEDBACK)]
         desk.correct_answer(tickets[3], not answers[3])
@@ -210,7 +192,7 @@ def test_a_corrected_answer_was_never_wrong(place: Place) -> None:
 
 
 def test_a_correction_reaches_behind_a_snapshot(place: Place) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         tickets = play(desk, 10)
         desk.snapshot()
         play(desk, 10, 10)
@@ -222,7 +204,7 @@ def test_a_correction_reaches_behind_a_snapshot(place: Place) -> None:
 
 
 def test_compacting(place: Place) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         play(desk, 40)
         desk.tell(desk.guess({"0": 1.0, "1": 2.0, "2": 3.0, "3": 98765.4321}), True)
         waiting = desk.guess({"0": 1.0, "1": 2.0, "2": 3.0, "3": 12345.678})
@@ -240,7 +222,7 @@ def test_compacting(place: Place) -> None:
 
 
 def test_forgetting_a_person(place: Place) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         for person in ("ann", "bob", "ann"):
             ticket = desk.guess({"who": person, "age": 17.25 if person == "ann" else 99.125})
             desk.tell(ticket, True)
@@ -267,7 +249,7 @@ def test_forgetting_a_person(place: Place) -> None:
 
 
 def test_forgetting_says_nothing_even_where_silence_says_wrong(file: Place) -> None:
-    with begun(file, silence="wrong") as desk:
+    with file.begun(silence="wrong") as desk:
         ticket = desk.guess({"who": "ann"})
         desk.forget([ticket])
         status = desk.status()
@@ -275,7 +257,7 @@ def test_forgetting_says_nothing_even_where_silence_says_wrong(file: Place) -> N
 
 
 def test_a_batch_that_is_lost_is_told_to_the_next_caller(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    with begun(place, durability="batch") as desk:
+    with place.begun(durability="batch") as desk:
         play(desk, 5)
         desk._log.flush()
         with monkeypatch.context() as patched:
@@ -292,7 +274,7 @@ def test_a_batch_that_is_lost_is_told_to_the_next_caller(place: Place, monkeypat
 
 
 def test_what_cannot_be_written_as_json_spoils_nobody_elses_event(file: Place) -> None:
-    with begun(file, onebit.BanditPerceptron()) as desk:
+    with file.begun(onebit.BanditPerceptron()) as desk:
         for bad in (np.nan, 0.0, 2.0, "often"):
             with pytest.raises(ValueError, match="propensity must be"):
                 desk.shadow(PROBLEM.X[0], "a", None, propensity=bad)  # type: ignore[arg-type]
@@ -305,7 +287,7 @@ class Own(onebit.Banditron):
 
 
 def test_a_learner_of_ones_own(file: Place) -> None:
-    with begun(file, Own(), trusted=[Own]) as desk:
+    with file.begun(Own(), trusted=[Own]) as desk:
         play(desk, 5)
     with file.open(trusted=[Own]) as desk:
         assert desk.verify()
@@ -315,7 +297,7 @@ def test_a_learner_of_ones_own(file: Place) -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_export(file: Place, suffix: str) -> None:
-    with begun(file) as desk:
+    with file.begun() as desk:
         tickets = play(desk, 5)
         desk.guess({"0": 1.0})
         assert desk.export(file.path.with_suffix(suffix)) == 6
@@ -328,7 +310,7 @@ def test_export(file: Place, suffix: str) -> None:
 
 
 def test_shadow_mode(file: Place) -> None:
-    with begun(file, onebit.BanditPerceptron()) as desk:
+    with file.begun(onebit.BanditPerceptron()) as desk:
         agreed = 0
         for x, label in zip(PROBLEM.X, PROBLEM.y, strict=True):
             shadow = desk.shadow(x, "abc"[label], True)
@@ -343,7 +325,7 @@ def test_shadow_mode(file: Place) -> None:
 
 
 def test_a_shadow_with_a_key_counts_once(file: Place) -> None:
-    with begun(file, onebit.BanditPerceptron()) as desk:
+    with file.begun(onebit.BanditPerceptron()) as desk:
         told = desk.shadow(PROBLEM.X[0], "b", True, key="k")
         assert desk.shadow(PROBLEM.X[1], "a", False, key="k") == told
         ticket = desk.guess(PROBLEM.X[0], key="g")
@@ -359,7 +341,7 @@ def test_a_shadow_with_a_key_counts_once(file: Place) -> None:
 
 
 def test_what_a_learner_refuses_is_not_in_the_log(file: Place) -> None:
-    with begun(file, onebit.Banditron()) as desk:
+    with file.begun(onebit.Banditron()) as desk:
         play(desk, 5)
         before = desk.status()
         with pytest.raises(ValueError, match="propensities are needed"):
@@ -373,7 +355,7 @@ def test_what_a_learner_refuses_is_not_in_the_log(file: Place) -> None:
 
 @pytest.mark.parametrize("n", [0, 5])
 def test_a_class_joins(place: Place, n: int) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         play(desk, n)
         desk.add_class("d")
         ticket = desk.guess(PROBLEM.X[n], among=["d"])
@@ -390,7 +372,7 @@ def test_a_class_joins(place: Place, n: int) -> None:
 
 
 def test_an_exploration_floor(file: Place) -> None:
-    with begun(file, onebit.BanditPerceptron(), exploration_floor=0.3, durability="batch") as desk:
+    with file.begun(onebit.BanditPerceptron(), exploration_floor=0.3, durability="batch") as desk:
         tickets = [ticket for start in range(0, 120, 40) for ticket in play(desk, 40, start)]
         chances = np.array([ticket.propensity for ticket in tickets])
         assert chances.min() == pytest.approx(0.1)
@@ -400,7 +382,7 @@ def test_an_exploration_floor(file: Place) -> None:
 
 
 def test_one_owner(place: Place) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         with pytest.raises(OwnedError, match=r"is open in this process on .* since"):
             place.open()
         if place.name is None:
@@ -421,70 +403,9 @@ def _message_of_opening(path: str) -> str:
     return "it is ours"
 
 
-def test_settings_are_those_it_was_begun_with(place: Place) -> None:
-    begun(place, deadline=5.0).close()
-    begun(place).close()
-    with pytest.raises(LogError, match=r"deadline=5\.0, and is opened with 6\.0"):
-        place.open(deadline=6.0)
-    with pytest.raises(LogError, match="learner=Banditron"):
-        place.open(learner=onebit.LinUCB())
-    with pytest.raises(LogError, match="classes="):
-        place.open(classes=["a", "b"])
-    with place.open() as desk:
-        desk.add_class("d")
-    place.open(classes=["a", "b", "c", "d"]).close()
-    place.open(classes=["a", "b", "c"]).close()
-    with pytest.raises(LogError, match="classes="):
-        place.open(classes=["a", "b", "d"])
-    with pytest.raises(LogError, match="there is no decider"):
-        place.other("nowhere").open()
-    with pytest.raises(ValueError, match="must be told the right label"):
-        place.other("x").open(classes=2, learner=onebit.MulticlassPerceptron())
-
-
-def test_settings_may_be_changed(place: Place) -> None:
-    clock = Clock()
-    with begun(place, clock=clock) as desk:
-        tickets = [desk.guess(x) for x in PROBLEM.X[:4]]
-        desk.change(deadline=10.0, silence="wrong")
-        clock.now += 11.0
-        assert (desk.status().silent, desk.status().wrong) == (4, 4)
-        desk.change(silence="nothing", max_open=2)
-        tickets = [desk.guess(x) for x in PROBLEM.X[4:9]]
-        assert [ticket.id for ticket in tickets[3:]] == list(desk._state.open)
-        assert (desk.status().silent, desk.status().wrong) == (7, 4)
-        desk.change(max_open=1)
-        assert [ticket.id for ticket in tickets[4:]] == list(desk._state.open)
-        for wrong, words in (({}, "name what to change"), ({"seed": 1}, "'seed' cannot be changed")):
-            with pytest.raises(ValueError, match=words):
-                desk.change(**wrong)
-        with pytest.raises(ValueError, match="deadline"):
-            desk.change(max_open=5, deadline=-1.0)
-        assert desk.settings.changeable() == {
-            "deadline": 10.0,
-            "silence": "nothing",
-            "exploration_floor": 0.0,
-            "max_open": 1,
-            "wrong_at_most": None,
-            "ask_at_most": None,
-        }
-        assert desk.verify()
-    with pytest.raises(LogError, match=r"has deadline=10\.0, and is opened with 5\.0; leave it out, or call change"):
-        place.open(deadline=5.0, clock=clock)
-    with place.open(deadline=10.0, max_open=1, clock=clock) as desk:
-        assert desk.verify()
-        desk.change(deadline=None)
-        desk.compact()  # the events that said so are gone, and the snapshot knows
-    with place.open(clock=clock) as desk:
-        assert desk.settings.deadline is None
-        assert desk.settings.max_open == 1
-        clock.now += 1e6
-        assert desk.status().open == 1
-
-
 def test_threads_share_it(place: Place) -> None:
     tickets: list[Any] = []
-    with begun(place) as desk:
+    with place.begun() as desk:
 
         def work(start: int) -> None:
             tickets.extend(play(desk, 20, start))
@@ -500,7 +421,7 @@ def test_threads_share_it(place: Place) -> None:
 
 
 def test_what_cannot_be_written_did_not_happen(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         play(desk, 10)
         before = desk._state.to_bytes()[:200]
         with monkeypatch.context() as patched:
@@ -516,7 +437,7 @@ def test_what_cannot_be_written_did_not_happen(place: Place, monkeypatch: pytest
 
 
 def test_a_request_that_could_not_be_written_is_tried_anew(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         waiting = desk.guess(PROBLEM.X[0])
         with monkeypatch.context() as patched:
             unwritable(patched, desk)
@@ -531,7 +452,7 @@ def test_a_request_that_could_not_be_written_is_tried_anew(place: Place, monkeyp
 
 
 def test_calls_together_wait_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         with desk.batch() as batches:
             tickets = [desk.guess(x) for x in PROBLEM.X[:5]]
             assert [desk.tell(ticket, True) for ticket in tickets] == [True] * 5
@@ -549,12 +470,12 @@ def test_calls_together_wait_once(place: Place, monkeypatch: pytest.MonkeyPatch)
 
 def test_no_file_is_left_of_what_cannot_be(file: Place) -> None:
     with pytest.raises(ValueError, match="colour"):
-        begun(file, kinds={"x": "colour"})
+        file.begun(kinds={"x": "colour"})
     assert list(file.path.parent.iterdir()) == []
 
 
 def test_a_damaged_event_is_noticed(place: Place) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         play(desk, 10)
     place.change("UPDATE events SET body = replace(body, 'true', 'false') WHERE kind = 'feedback'")
     with pytest.raises(LogError, match=r"event \d+ is damaged"):
@@ -567,7 +488,7 @@ def test_a_damaged_event_is_noticed(place: Place) -> None:
 
 
 def test_a_missing_event_is_noticed(place: Place) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         play(desk, 10)
     place.change("DELETE FROM events WHERE seq = 7")
     with pytest.raises(LogError, match="event 7 is missing"):
@@ -575,7 +496,7 @@ def test_a_missing_event_is_noticed(place: Place) -> None:
 
 
 def test_a_damaged_snapshot_is_passed_over(place: Place) -> None:
-    with begun(place) as desk:
+    with place.begun() as desk:
         play(desk, 10)
         desk.snapshot()
     place.change("UPDATE snapshots SET content = zeroblob(100) WHERE TRUE")
@@ -584,7 +505,7 @@ def test_a_damaged_snapshot_is_passed_over(place: Place) -> None:
 
 
 def test_a_onebit_that_guesses_otherwise_says_so(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    with begun(file, onebit.LinUCB()) as desk:
+    with file.begun(onebit.LinUCB()) as desk:
         play(desk, 30)
     original = onebit.LinUCB.guess
 
@@ -600,7 +521,7 @@ def test_a_onebit_that_guesses_otherwise_says_so(file: Place, monkeypatch: pytes
 
 
 def test_closed(file: Place) -> None:
-    desk = begun(file)
+    desk = file.begun()
     desk.close()
     desk.close()
     with pytest.raises(ValueError, match="is closed"):
@@ -608,7 +529,7 @@ def test_closed(file: Place) -> None:
 
 
 def test_warming_up_changes_nothing(file: Place) -> None:
-    with begun(file) as desk:
+    with file.begun() as desk:
         desk.warm_up()
         assert desk.status().guesses == 0
         assert not desk._state.learner._started
@@ -619,16 +540,6 @@ def test_warming_up_changes_nothing(file: Place) -> None:
         assert desk.verify()
 
 
-@pytest.mark.parametrize("told", [{"classes": ["a", "b"]}, {"deadline": 7.0}, {"max_open": 3}])
-def test_an_opening_that_is_refused_writes_nothing(file: Place, told: dict[str, Any]) -> None:
-    with begun(file, deadline=5.0) as desk:
-        last = desk._log.last_seq
-    with pytest.raises(LogError, match="leave it out"):
-        file.open(**told)
-    with file.open() as desk:
-        assert desk._log.last_seq == last + 1  # that it was opened now
-
-
 def test_a_learner_by_hand_is_verified_too(file: Place) -> None:
     wrapped = onebit.Wrapped(GaussianNB())
     with file.open(classes=["a", "b", "c"], learner=wrapped, trusted=[GaussianNB]) as desk:
@@ -636,3 +547,38 @@ def test_a_learner_by_hand_is_verified_too(file: Place) -> None:
         assert desk.verify()
         desk._state.learner.n_mistakes_ += 1
         assert not desk.verify()
+
+
+def test_an_asked_ticket_may_be_told_labelled_corrected_or_never_answered(file: Place) -> None:
+    with file.begun(wrong_at_most=0.1, silence="wrong", max_open=20) as desk:
+        tickets = [desk.guess(x) for x in PROBLEM.X[:5]]
+        assert [ticket.ask for ticket in tickets] == [True] * 5, "nothing is known yet"
+        assert all(sorted(ticket.ranking) == ["a", "b", "c"] for ticket in tickets)
+        others = [next(label for label in "abc" if label != ticket.label) for ticket in tickets]
+        assert desk.tell(tickets[0].id, correct=True)
+        assert desk.tell(tickets[1].id, correct=False)
+        assert desk.label(tickets[2].id, others[2])
+        assert desk.label(tickets[3].id, tickets[3].label)
+        assert not desk.label(tickets[2].id, others[2]), "as safe to repeat as tell"
+        with pytest.raises(ValueError, match=f"was told the label '{others[2]}' before"):
+            desk.label(tickets[2].id, tickets[2].label)
+        with pytest.raises(ValueError, match="was told that its label is wrong, and not which is right"):
+            desk.label(tickets[1].id, others[1])
+        status = desk.status()
+        assert (status.asked, status.asked_answered, status.suggestions_right) == (5, 4, 2)
+        assert (status.right, status.wrong) == (0, 0), "nothing was decided alone"
+        desk.correct_answer(tickets[1].id, label=others[1])
+        desk.correct_answer(tickets[3].id, correct=False)
+        desk.withdraw(tickets[0].id)
+        status = desk.status()
+        assert (status.asked, status.asked_answered, status.suggestions_right) == (5, 3, 0)
+        right, wrong = desk.status().right, desk.status().wrong
+        desk.guess_many(PROBLEM.X[60:85])  # the last asked ticket is closed meanwhile, and its silence is no mistake
+        assert (desk.status().right, desk.status().wrong) == (right, wrong)
+        play(desk, 60)
+        assert tickets[4].id not in {each.id for each in desk.open_tickets(limit=100)}
+        assert desk.status().asked_answered < desk.status().asked
+        ledger = desk._state.asking
+        assert ledger is not None
+        assert ledger.n_wrong <= ledger.limit()
+        assert desk.verify()

@@ -1,6 +1,5 @@
 """A replay of the log gives the state, whatever happened, and says where it guesses otherwise."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,6 @@ LEARNERS = [
     onebit.Banditron(exploration=0.2),  # draws
     onebit.BanditPerceptron(Gaussian(0.7)),  # scores rows in blocks
 ]
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Place:
-    """Return a place for a decider."""
-    return Place(tmp_path / "desk.onebit")
 
 
 def play(desk: Decider, start: int, stop: int) -> None:

@@ -10,14 +10,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-import onebit
 from in_process import onebit as onebit_command
-from live_places import Place, begun
+from live_places import begun
 from onebit.decider.decider import Decider
-from onebit.decider.log import _of_json
 from onebit.decider.logged_rounds import read_decider
 from onebit.decider.sqlite import _Mark, _MarkFile, _OwnerFile
 from onebit.decider.tickets import Kind, LogError, LostEventsError, LostJournalWarning, OwnedError
@@ -455,73 +452,7 @@ def test_what_another_process_has_written_is_read(path: Path) -> None:
 # What is erased.
 
 
-def test_forgetting_reaches_into_records(log_place: tuple[Any, str | None]) -> None:
-    place = Place(*log_place)
-    with place.open(classes=["a", "b"], learner=onebit.BanditPerceptron(), kinds={"customer.notes": "ignore"}) as desk:
-        for n in (17, 18):
-            customer = {"id": n, "notes": [{"said": f"a secret of customer {n}"}]}
-            desk.tell(desk.guess({"customer": customer, "tags": ["late", f"t{n}"]}), True)
-        desk.shadow({"customer.id": 17, "x": 1.0}, "a", True, propensity=0.5)
-        desk.tell(desk.guess([3.0, 1717.25]), True)
-        assert desk.forget(where={"customer.id": 19}) == 0
-        assert desk.forget(where={"customer": {}}) == 0
-        assert b"secret of customer 17" in place.content()
-        assert desk.forget(where={"customer.id": np.int64(17)}) == 3
-        assert desk.forget(where={"1": 1717.25}) == 2
-        for wrong, said in (
-            (["customer.id"], "where must be a mapping"),
-            ({"x": object()}, "values that records have"),
-        ):
-            with pytest.raises(ValueError, match=said):
-                desk.forget(where=wrong)  # type: ignore[arg-type]
-        assert len(list(desk.events())) == 2 + 1, "those of customer 18, and that it was opened"
-    content = place.content()
-    assert b"secret of customer 17" not in content
-    assert b"secret of customer 18" in content
-    with place.open() as desk:
-        assert desk.forget(where={"customer": {"id": 18}, "tags.0": "late"}) == 2
-    assert b"secret" not in place.content()
-
-
 # What is nested too deep.
-
-
-def nested(kind: str) -> Any:
-    value: Any = "w"
-    wrap: Any = {"list": lambda x: [x], "tuple": lambda x: (x,), "mapping": lambda x: {"a": x}, "set": lambda x: {x}}
-    for _ in range(5000):
-        value = frozenset(wrap[kind](value)) if kind == "set" else wrap[kind](value)
-    return value
-
-
-@pytest.mark.parametrize("kind", ["list", "tuple", "mapping", "set"])
-def test_what_is_nested_too_deep_is_refused_in_words(path: Path, kind: str) -> None:
-    deep = nested(kind)
-    with begun(path, kinds={"extra": "ignore"}) as desk:
-        ticket = desk.guess({"x": 1.0})
-        calls: list[Callable[[], Any]] = [
-            lambda: desk.guess({"x": deep}),
-            lambda: desk.guess({"x": ["word", deep]}),
-            lambda: desk.guess(deep),
-            lambda: desk.guess({"x": 1.0}, among=["a", deep]),
-            lambda: desk.guess({"x": 1.0}, key=deep),
-            lambda: desk.shadow({"x": deep}, "a", True),
-            lambda: desk.shadow({"x": 1.0}, deep, True),
-            lambda: desk.shadow({"x": 1.0}, "a", True, propensity=deep),
-            lambda: desk.tell(deep, True),
-            lambda: desk.tell(ticket, deep),
-            lambda: desk.change(deadline=deep),
-        ]
-        for call in calls:
-            with pytest.raises(ValueError, match=r"nested too deep|mappings deep"):
-                call()
-        desk.guess({"x": 1.0, "extra": deep})
-        assert desk.verify()
-
-
-def test_json_that_is_nested_too_deep_is_refused_in_words() -> None:
-    with pytest.raises(ValueError, match="nested too deep"):
-        _of_json("[" * 200_000)
 
 
 def test_a_file_of_another_program_is_left_as_it_is(tmp_path: Path) -> None:

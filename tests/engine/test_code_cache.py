@@ -18,6 +18,7 @@ from numba.core.registry import CPUDispatcher
 import onebit
 from onebit.encoding.encoder import _all_within
 from onebit.engine import randomness
+from onebit.engine.algorithm import Algorithm
 from onebit.engine.code_cache import (
     NOT_KEPT,
     CodeCache,
@@ -31,7 +32,7 @@ from onebit.engine.code_cache import (
     is_ours,
 )
 from onebit.engine.jit import jit_inline, jit_no_refcount
-from onebit.engine.loop import Algorithm, compile_algorithm
+from onebit.engine.state import compile_algorithm
 from onebit.learners.bandit_svm import bank, rounds, separators
 from onebit.learners.perceptrons import _BANDITRON, _HIGHEST
 from onebit.spaces.linear import _score_dense as score

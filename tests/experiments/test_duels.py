@@ -180,11 +180,11 @@ def test_figures(rows: list[DuelRow], growth: list[DuelRow]) -> None:
 
 
 def test_bad_input_is_named(rows: list[DuelRow]) -> None:
-    for draw in (draw_duel, draw_growth):
-        with pytest.raises(ValueError, match="rows must hold at least one game"):
-            draw([])
-    with pytest.raises(ValueError, match="rows must be of one adversary and one margin"):
-        draw_growth(rows)
+    with pytest.raises(ValueError, match="rows must hold at least one game"):
+        draw_duel([])
+    for none_or_many in ([], rows):
+        with pytest.raises(ValueError, match="rows must be of one adversary and one margin"):
+            draw_growth(none_or_many)
     with pytest.raises(ValueError, match="runs must be at least 2; got 1"):
         duel(runs=1)
 

@@ -1,4 +1,5 @@
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,17 +9,29 @@ from onebit.experiments import vowpal_wabbit
 from onebit.experiments.comparison import Comparison
 from onebit.experiments.entries import (
     DEFAULT_ENTRIES,
+    Entry,
     enter,
+    every_learner,
     kernel_names,
     parse_kernel,
     parse_player,
     rival_entries,
+    with_diagonals,
 )
-from onebit.experiments.players import Player, PlayerTrace, build
+from onebit.experiments.players import Player, PlayerTrace, build, player_from
 from onebit.experiments.store import Spec
 from onebit.inputs import Integers
 from onebit.kernels import Custom, Gaussian, Kernel, Multinomial, Polynomial, Rational
-from onebit.learners import BanditPerceptron, Banditron, BanditSVM, MulticlassPerceptron, all_learners
+from onebit.learners import (
+    BanditPerceptron,
+    Banditron,
+    BanditSVM,
+    MulticlassPerceptron,
+    NearestNeighbor,
+    UniformGuess,
+    all_learners,
+)
+from onebit.streams.sources import find_sources
 
 
 def test_the_defaults_play() -> None:
@@ -212,3 +225,83 @@ def test_a_function_is_a_kernel_by_import_path() -> None:
     from onebit.experiments.players import _describe
 
     assert repr(build(_describe(custom))) == repr(custom)
+
+
+League = partial(Comparison, seconds_per_game=600.0)
+
+
+def _everyone(rounds: int) -> list[Entry]:
+    return every_learner(rounds)[0]
+
+
+def test_every_learner_is_entered_as_it_comes() -> None:
+    entries, absent = every_learner(1000)
+    assert absent == {}
+    named = {entry.title.split(" ")[0] for entry in entries}
+    assert named == {cls.__name__ for cls in all_learners()}
+
+
+def test_learners_say_how_they_are_entered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def two_forms(cls: Any, rounds: int) -> dict[str, Any]:
+        return {"": cls(), "hurried": cls(exploration=1 / rounds)}
+
+    monkeypatch.setattr(Banditron, "contenders", classmethod(two_forms))
+    monkeypatch.setattr(UniformGuess, "contenders", classmethod(lambda cls, rounds: {}))
+    monkeypatch.setattr(NearestNeighbor, "contenders", classmethod(lambda cls, rounds: {"": cls(radius=-1.0)}))
+    entries, absent = every_learner(1000)
+    assert {"Banditron", "Banditron hurried"} <= {entry.title for entry in entries}
+    assert list(absent) == ["NearestNeighbor", "UniformGuess"]
+    assert "radius" in absent["NearestNeighbor"]
+    # Every source asks with its own number of rounds.
+    sources = tuple(find_sources(["iris", "wine"]))
+    league = League(sources, (), rounds=160, runs=2, field_for=_everyone)
+    rates = [
+        entry.spec.settings["exploration"]
+        for source in sources
+        for entry in league.entries_on(source)
+        if entry.title == "Banditron hurried"
+    ]
+    assert rates == [1 / 150, 1 / 160]
+    hurried = [cell for cell in league.cells() if cell.player.settings.get("exploration") == 1 / 150]
+    assert len(hurried) == 2, "one for each run on iris"
+
+
+@pytest.mark.parametrize("name", ["LinUCB", "EpsilonGreedy", "SOBA", "PNewtron"])
+def test_matrices_of_wide_rows_are_too_long(name: str) -> None:
+    wide = {"rounds": 10_000, "n_features": 5000, "n_classes": 10}
+    assert player_from(enter(name).spec).effort(**wide) > 600e9
+    assert player_from(enter(f"{name}:diagonal=true").spec).effort(**wide) == 0.0
+    assert player_from(enter(name).spec).effort(**{**wide, "n_features": 20}) < 600e9
+
+
+def test_example_of_every_learner() -> None:
+    entries, absent = every_learner(1000)
+    assert ([entry.title for entry in entries if entry.full_information][-2:], absent) == (
+        ["FullInformationSVM", "MulticlassPerceptron"],
+        {},
+    )
+
+
+def test_example_of_with_diagonals() -> None:
+    assert [entry.title for entry in with_diagonals([enter("SOBA"), enter("Banditron")])] == [
+        "SOBA",
+        "SOBA diagonal",
+        "Banditron",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Banditron:wrong_at_most=5", "wrong_at_most must be a share between 0 and 1, such as 5% or 0.05; got '5'"),
+        ("Banditron:wrong_at_most=5%,ask_at_most=5%", "give exactly one of wrong_at_most and ask_at_most"),
+    ],
+)
+def test_limits_on_asking_are_checked(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        enter(name)
+
+
+def test_a_learner_that_asks_is_no_learner_elsewhere() -> None:
+    with pytest.raises(ValueError, match="wrong_at_most is for learners in a comparison"):
+        build(enter("Banditron:wrong_at_most=5%").spec)

@@ -221,7 +221,7 @@ def test_other_checkpoints_are_other_games_of_everyone(monkeypatch: pytest.Monke
     assert not [
         name
         for name in rival.code()
-        if name.startswith(("onebit.learners", "onebit.engine.loop", "onebit.engine.state"))
+        if name.startswith(("onebit.learners", "onebit.engine.algorithm", "onebit.engine.state"))
     ]
     entries = (*ENTRIES, enter(rival))
     wanted = Comparison((Source("iris"),), entries, rounds=30, runs=1)

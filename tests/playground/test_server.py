@@ -3,15 +3,11 @@
 import asyncio
 import json
 import re
-import socket
 from typing import Any, NamedTuple
 
 import pytest
 
-from in_process import onebit
-from onebit.cli.playground import _listen
 from onebit.decider.client import LARGEST_BODY
-from onebit.extras import _EXTRAS
 from onebit.playground import server
 from onebit.playground.server import Playground, _Sessions
 from onebit.service.gate import _PAGE_PARTS, Problem
@@ -188,24 +184,6 @@ def test_a_bug_is_not_told_to_the_page(monkeypatch: pytest.MonkeyPatch, caplog: 
     assert b"secret" not in reply.body
     assert "content-security-policy" in reply.headers
     assert "secret" in caplog.text
-
-
-def test_another_port_is_taken_where_one_is_in_use() -> None:
-    with _listen(0) as first:
-        port = first.getsockname()[1]
-        with _listen(port) as second:
-            assert second.getsockname()[1] not in (0, port)
-            assert second.getsockname()[0] == "127.0.0.1"
-    assert isinstance(first, socket.socket)
-
-
-def test_what_is_missing_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(_EXTRAS, "serve", ("uvicorn", "not_there_at_all"))
-    run = onebit("playground", "--no-browser")
-    assert run.returncode == 1
-    line = "the playground needs not_there_at_all, which is not installed: pip install 'onebit[serve]'"
-    assert run.stderr == f"error: {line}\n"
-    assert onebit("playground", "--port", "99999").returncode == 1
 
 
 def test_sessions_are_bounded_in_number_and_age_and_unguessable(monkeypatch: pytest.MonkeyPatch) -> None:

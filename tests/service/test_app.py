@@ -1,7 +1,6 @@
 """The service: what it answers, to whom, and that nothing that is sent to it breaks it."""
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +9,6 @@ from typing import Any
 import pytest
 
 pytest.importorskip("starlette")
-from in_process import onebit
-from onebit.cli.serve import _PASSWORD_FILE_VARIABLE, _database
 from onebit.decider.calls import own_learner
 from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.decider import Decider
@@ -159,21 +156,6 @@ def test_what_cannot_be_written_is_said_and_may_be_tried_again(served: Served, m
         assert "/" not in reply.json["detail"], "no paths"
     assert served.ask(*asked).status == 200
     assert served.ask("GET", f"{DESK}/status").json["guesses"] == 1
-
-
-def test_metrics_do_not_wait_for_a_decider_that_is_busy(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.metrics._PATIENCE_SECONDS", 0.01)
-    served.ask("POST", f"{DESK}/guess", {"record": {"x": 1.0}})
-
-    def scraped() -> dict[str, str]:
-        lines = served.ask("GET", "/metrics").body.decode().splitlines()
-        return dict(line.rsplit(" ", 1) for line in lines if "routing" in line)
-
-    free = scraped()
-    busy = [name for name in free if name.startswith("onebit_decider_busy")]
-    assert [free[name] for name in busy] == ["0.0"]
-    with served.service.workers.get("shop", "routing").open_decider()._lock:
-        assert scraped() == free | {busy[0]: "1.0"}
 
 
 @pytest.mark.parametrize(
@@ -376,52 +358,6 @@ def test_metrics_and_the_page(shared: Served) -> None:
     assert "default-src 'none'" in page.headers["content-security-policy"]
     paths = shared.ask("GET", "/openapi.json").json["paths"]
     assert len(paths) == 30
-
-
-def test_commands(tmp_path: Path) -> None:
-    folder = str(tmp_path / "served")
-    refused = onebit("serve", folder, "--host", "0.0.0.0")
-    assert refused.returncode == 1
-    assert "can be reached from other machines" in refused.stderr
-    made = onebit("tokens", "add", folder, "app", "--role", "play", "--role", "read", "--namespace", "shop")
-    assert made.stdout.startswith("onebit_")
-    assert [each.roles for each in Tokens(Path(folder)).stored()] == [["play", "read"]]
-    listed = onebit("tokens", "list", folder).stdout
-    assert "app" in listed
-    assert made.stdout.strip() not in listed
-    assert onebit("tokens", "add", folder, "app", "--role", "play").returncode == 1
-    assert "role must be one of" in onebit("tokens", "add", folder, "b", "--role", "king").stderr
-    assert "namespace must be" in onebit("tokens", "add", folder, "b", "--role", "play", "--namespace", "../x").stderr
-    assert onebit("tokens", "add", folder, "b", "--role", "play", "--expires", "90d").returncode == 0
-    assert "expires must be" in onebit("tokens", "add", folder, "c", "--role", "play", "--expires", "never").stderr
-    listed = onebit("tokens", "list", folder).stdout
-    assert "never" in listed
-    removed = [onebit("tokens", "remove", folder, name) for name in ("app", "b")]
-    assert [each.returncode for each in removed] == [0, 0]
-    assert ["last token" in each.stderr for each in removed] == [False, True]
-    assert "there is no token 'app'" in onebit("tokens", "remove", folder, "app").stderr
-
-
-def test_the_password_of_a_database_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, url = tmp_path / "password", "postgresql://onebit@database/onebit"
-    monkeypatch.setenv("PGPASSWORD", "another")
-    monkeypatch.setenv(_PASSWORD_FILE_VARIABLE, str(file))
-    for content, said in (
-        (None, "cannot be read .No such file"),
-        (b"", "must have one line"),
-        (b"hunter2\nmore\n", "must have one line"),
-        (b"hunter2\xff", "it is no text"),
-    ):
-        if content is not None:
-            file.write_bytes(content)
-        with pytest.raises(ValueError, match=said) as refused:
-            _database(url)
-        assert "hunter2" not in str(refused.value)
-    file.write_bytes(b"hunter2\n")
-    assert _database(None) is None
-    assert os.environ["PGPASSWORD"] == "another", "there is no database"
-    assert _database(url) == url
-    assert os.environ["PGPASSWORD"] == "hunter2"
 
 
 # The documentation.

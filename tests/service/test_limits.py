@@ -11,46 +11,10 @@ pytest.importorskip("starlette")
 
 import onebit
 from live_places import Place
-from onebit.decider import calls, log, state
-from onebit.decider.tickets import indices_of
+from onebit.decider import calls, state
 from served import DESK, Served
 
 # Time.
-
-
-class Counted:
-    """A label that counts how often labels are compared."""
-
-    n_compared = 0
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def __hash__(self) -> int:
-        return hash(self.number)
-
-    def __eq__(self, other: object) -> bool:
-        Counted.n_compared += 1
-        return isinstance(other, Counted) and self.number == other.number
-
-
-def counted(n: int) -> list[Counted]:
-    return [Counted(i) for i in range(n)]
-
-
-def test_naming_allowed_labels_takes_linear_time() -> None:
-    n, indices = 2_000, {label: i for i, label in enumerate(counted(2_000))}
-    Counted.n_compared = 0
-    assert indices_of(indices, counted(n)[::-1]) == list(range(n))
-    assert Counted.n_compared <= 4 * n
-
-
-def test_a_learner_that_grows_looks_allowed_labels_up_in_linear_time() -> None:
-    n, learner = 300, onebit.BanditPerceptron(classes="grow")
-    learner.guess([1.0, 2.0], among=counted(n))
-    Counted.n_compared = 0
-    learner.guess([1.0, 2.0], among=counted(n)[::-1])
-    assert Counted.n_compared <= 10 * n
 
 
 @pytest.mark.parametrize("among", [["a", "b", "a", "b"], ["a"] * 50_000])
@@ -103,35 +67,6 @@ def test_an_error_does_not_write_all_classes(tmp_path: Path) -> None:
 
 
 LONG = "word " * 20_000  # 100 kB
-
-
-@pytest.fixture
-def place(log_place: tuple[Any, str | None]) -> Place:
-    return Place(*log_place)
-
-
-def test_events_are_read_in_pieces_of_so_many_bytes(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    pieces: list[list[Any]] = []
-    monkeypatch.setattr(log, "_BYTES_AT_ONCE", 250_000)
-    with place.open(classes=["a", "b"], learner=onebit.BanditPerceptron()) as desk:
-        kind: Any = type(desk._log)
-        lines_after = kind._lines_after
-
-        def noted(self: Any, after: int) -> list[Any]:
-            pieces.append(lines_after(self, after))
-            return pieces[-1]
-
-        monkeypatch.setattr(kind, "_lines_after", noted)
-        for i in range(6):
-            desk.guess({"subject": LONG * (4 if i == 3 else 1)})
-        pieces.clear()
-        assert [event.seq for event in desk.events()] == list(range(1, 8))
-        sizes = [sum(len(line[4]) for line in piece) for piece in pieces]
-        assert max(len(piece) for piece in pieces) == 3, "the opening, and two guesses"
-        assert [size for size in sizes if size > 250_000] == [max(sizes)], "one event alone may be larger"
-        pieces.clear()
-    with place.open():  # a replay reads them the same way
-        assert len(pieces) > 3
 
 
 def test_pages_are_bounded_in_bytes_and_hold_every_event_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

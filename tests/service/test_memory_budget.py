@@ -10,7 +10,7 @@ pytest.importorskip("starlette")
 
 import onebit
 from onebit.decider.decider import Decider
-from onebit.machine_memory import Budget, MemoryBudgetError, claim_memory
+from onebit.machine_memory import Budget, MemoryBudgetError
 from served import Reply, Served
 
 WIDE = [1.0] * 300  # with room for more: 308 places
@@ -42,31 +42,6 @@ def test_no_learner_begins_beyond_the_budget(learner: onebit.Learner) -> None:
             learner.guess([1.0] * 100)
         assert not learner._started
     learner.set_params(classes=3).guess([1.0] * 2)
-
-
-def test_what_is_claimed_is_shared_and_what_is_settled_is_free_again() -> None:
-    budget = Budget(10.0, "take less")
-
-    def claim(name: str, n_bytes: float, more: bool = False) -> bool:
-        try:
-            with budget.shared_by(name):
-                claim_memory(n_bytes, more=more)
-        except MemoryBudgetError:
-            return False
-        return True
-
-    assert claim("a", 6.0)
-    assert claim("a", 10.0), "in all: it makes anew what it has"
-    budget.settle("a", 6.0)
-    assert not claim("b", 5.0)
-    assert claim("b", 3.0)
-    assert not claim("b", 2.0, more=True)
-    budget.settle("a", 0.0)
-    assert claim("b", 2.0, more=True)
-    with pytest.raises(MemoryBudgetError, match=r"a needs 0\.301 GiB of memory, and 0\.3 GiB of 0\.3 GiB are left"):
-        Budget(0.3 * 2**30, "take less").claim("a", 0.3 * 2**30 + 1)
-    claim_memory(1e9)  # no budget is shared here
-    assert list(budget._taken) == ["b"], "names do not pile up"
 
 
 def test_the_decider_that_does_not_fit_is_refused_and_the_others_go_on(tmp_path: Path) -> None:

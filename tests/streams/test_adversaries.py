@@ -11,6 +11,7 @@ from scipy.special import betainc
 
 import onebit
 from onebit import bounds
+from onebit.bounds import most_directions
 from onebit.inputs import Floats
 from onebit.streams import AdaptiveStream, LearnerView
 from onebit.streams.adversaries import (
@@ -18,7 +19,6 @@ from onebit.streams.adversaries import (
     IgnorantAdversary,
     bandit_sequence,
     full_information_sequence,
-    most_directions,
     one_example_sequence,
     pack_directions,
     proved_margin,

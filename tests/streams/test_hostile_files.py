@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onebit.machine_memory import memory, no_more_than
 from onebit.streams import read_table
 from onebit.streams.files import read_untrusted
 from onebit.streams.reading import Reading
@@ -113,11 +112,6 @@ def test_an_npz_that_numpy_never_wrote(tmp_path: Path, packing: int) -> None:
             new.writestr(name, old.read(name))
     with pytest.raises(ValueError, match=r"b\.npz: is not a whole npz file .*X is packed in a way"):
         read_table(tmp_path / "b.npz")
-
-
-def test_less_memory_inside_less_memory() -> None:
-    with no_more_than(1000), no_more_than(5000):
-        assert memory() == 1000
 
 
 FUZZ = Path(__file__).with_name("fuzz_files.py")

@@ -1,7 +1,5 @@
 import math
-import operator
 import time
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,8 +24,6 @@ from onebit.theory import (
     verify_certificate,
     verify_separator,
 )
-from onebit.theory.certificates import Kind, longest
-from onebit.theory.nearest_point import Hull, as_decimals, nearest_point
 
 property_test = settings(max_examples=60, derandomize=True, deadline=None)
 
@@ -332,118 +328,6 @@ def test_a_zero_example_is_a_proof() -> None:
     assert all(verify_certificate(certificate, np.zeros((3, 2)), y) for certificate in proofs(nothing))
 
 
-def test_the_check_refuses_spoilt_certificates() -> None:
-    X, y = wedges()
-    good = margin(X, y).strong_certificates[1]
-    assert verify_certificate(good, X, y)
-    assert verify_certificate(replace(good, weights=2 * good.weights), X, y)
-    assert not verify_certificate(replace(good, weights=good.weights.astype(float)), X, y)
-    assert not verify_certificate(replace(good, weights=0 * good.weights), X, y)
-    assert not verify_certificate(replace(good, weights=good.weights[:2]), X, y)
-    assert not verify_certificate(replace(good, examples=good.examples + len(X)), X, y)
-    assert not verify_certificate(replace(good, weights=np.roll(good.weights, 1)), X, y)
-    assert not verify_certificate(replace(good, weights=np.array([1.5, -0.5, 0.0])), X, y)
-    assert not verify_certificate(replace(good, classes=good.classes - 1), X, y)
-    assert not verify_certificate(replace(good, kind="weak"), X, y)
-    assert not verify_certificate(good, X, np.roll(y, 20))
-    assert not verify_certificate(good, X + 1e-15, y)
-
-
-def test_the_check_of_vectors_is_exact() -> None:
-    X, y, W = np.array([[3.0, 1.0], [-3.0, 2.0]]), np.array(["a", "b"]), np.array([[1.0, 0.0], [0.0, 0.0]])
-    exact = Separator("weak", np.array(["a", "b"]), W, 3.0)
-    assert verify_separator(exact, X, y)
-    assert verify_separator(replace(exact, vectors=7.0 * W), X, y)
-    assert not verify_separator(replace(exact, margin=math.nextafter(3.0, 4.0)), X, y)
-    assert not verify_separator(replace(exact, kind="strong", margin=0.1), X, y)
-    assert not verify_separator(replace(exact, vectors=0.0 * W), X, y)
-    assert not verify_separator(exact, X, y[::-1])
-    X[1, 0] = math.nextafter(-3.0, 0.0)
-    assert not verify_separator(exact, X, y)
-
-
-@pytest.mark.parametrize("kind", ["weak", "strong"])
-def test_the_check_of_vectors_is_exact_at_any_spread(kind: Kind) -> None:
-    # Scaled to 1 the smallest entries vanish, but their products with large ones decide.
-    y = np.array([0, 1])
-    for small, is_true in ((2e-300, True), (-2e-300, False)):
-        X = np.array([[-1e-300, 1e300], [1e-300, -1e300]])
-        W = np.array([[1e300, small], [-1e300, -small]])
-        separator = Separator(kind, y, W, 1e-305)
-        assert verify_separator(separator, X, y) == is_true
-    huge = 1.7e308 * np.array([[1.0, 1.0], [-1.0, -1.0]])
-    beyond = Certificate("weak", y, 1 - y, np.array([1.0, 1.0]), math.inf)
-    assert verify_certificate(beyond, huge, y)
-    assert not verify_certificate(replace(beyond, length=1.7e308), huge, y)
-    assert verify_separator(Separator(kind, y, huge, 1.7e308), huge, y)
-
-
-def test_a_class_of_nobody_proves_nothing() -> None:
-    # Strongly separable; a third class, which must reject 1 and −1, is nobody's.
-    X, y = np.array([[1.0], [-1.0]]), np.array([0, 1])
-    third = Certificate("strong", np.array([0, 1]), np.array([2, 2]), np.array([1, 1]), 0.0)
-    assert not verify_certificate(third, X, y)
-    assert verify_certificate(third, X, y, classes=3)
-    # Numbers are not the words that they are written as: here neither class would know its own example.
-    numbers = Certificate("weak", np.array([0, 1]), np.array([0, 1]), np.array([1, 1]), 2.0)
-    assert not verify_certificate(numbers, X, np.array(["0", "1"]))
-
-
-def test_what_is_no_certificate_is_refused() -> None:
-    X, y = np.array([[1.0, 2.0], [1.0, 2.0]]), np.array(["a", "b"])
-    good = Certificate("weak", np.array([0, 1]), np.array(["b", "a"]), np.array([0.5, 0.5]), 0.0)
-    assert verify_certificate(good, X, y)
-    assert not verify_certificate(replace(good, kind="Weak"), X, y)  # type: ignore[arg-type]
-    for weights in ([math.nan, 0.5], [math.inf, 0.5], [0.5j, 0.5], [[0.5], [0.5]], 0.5, []):
-        assert not verify_certificate(replace(good, weights=np.array(weights)), X, y), weights
-    for examples in ([0.0, 1.0], [True, True], [[0], [1]], 0, [0, -1]):
-        assert not verify_certificate(replace(good, examples=np.array(examples)), X, y), examples
-    for classes in (["b", "c"], [1, 0], "b", [["b"], ["a"]]):
-        assert not verify_certificate(replace(good, classes=np.array(classes)), X, y), classes
-
-
-@pytest.mark.parametrize("kernel", [None, Linear()])
-def test_what_is_no_separator_is_refused(kernel: Kernel | None) -> None:
-    # Too few vectors, or too few columns, were read beyond their end by compiled code, and accepted.
-    X, y, W = np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array(["a", "b"]), np.array([[1.0, 0.0], [-1.0, 0.0]])
-    good = Separator("weak", np.array(["a", "b"]), W, 0.5)
-    assert verify_separator(good, X, y, kernel)
-    for factor in (1e200, 1e-200):
-        assert verify_separator(replace(good, vectors=factor * W), X, y, kernel)
-    for vectors in (W[:1], W[:, :1], np.ones((3, 2)), np.column_stack([W, W]), W[0], math.nan * W, W.astype(complex)):
-        assert not verify_separator(replace(good, vectors=vectors), X, y, kernel), vectors
-    for margin_ in (0.0, -1.0, math.nan, math.inf):
-        assert not verify_separator(replace(good, margin=margin_), X, y, kernel), margin_
-        assert not verify_separator(replace(good, vectors=-W, margin=margin_), X, y, kernel), margin_
-    for classes in (["a", "c"], ["a", "a"], ["a"], [0, 1]):
-        assert not verify_separator(replace(good, classes=np.array(classes)), X, y, kernel), classes
-    assert not verify_separator(replace(good, kind="Weak"), X, y, kernel)  # type: ignore[arg-type]
-
-
-def test_in_a_kernels_space_long_rows_lose_more_to_rounding() -> None:
-    # Few of the coefficients' digits are left at 10¹³: what was allowed for rounding was that of the short rows alone.
-    kernel, is_tried = Polynomial(1), False
-    for seed in range(100):
-        rng = np.random.default_rng(seed)
-        short, long = rng.standard_normal(4), 1e13 * rng.standard_normal(2)
-        X, y = np.append(short, long)[:, None], rng.integers(0, 2, 6)
-        a = rng.standard_normal(4)
-        a -= short * (a @ short) / (short @ short)
-        vectors = np.zeros((2, 6))
-        vectors[:, :4] = a, -a
-        gram = kernel.matrix(X, X)
-        scores = [[sum(map(operator.mul, fractions(row), fractions(w))) for w in vectors] for row in gram]
-        least = min(row[code] - row[1 - code] for row, code in zip(scores, y, strict=True))
-        square = 2 * sum(
-            Fraction(p) * Fraction(q) * Fraction(gram[i, j]) for i, p in enumerate(a) for j, q in enumerate(a)
-        )
-        # A claim of more than is there, by the kernel's own values.
-        above = max(float(least), 0.0) / math.sqrt(square) * (1.0 + 1e-9) + 1e-300
-        is_tried |= least > 0
-        assert not verify_separator(Separator("weak", np.array([0, 1]), vectors, above), X, y, kernel)
-    assert is_tried
-
-
 def test_values_without_digits_are_not_blamed_on_the_kernel() -> None:
     X = 1e6 * np.random.default_rng(0).standard_normal((20, 30))
     with pytest.raises(ValueError, match=r"Gaussian\(\) as computed is not, by .*: scale or centre X"):
@@ -555,36 +439,6 @@ def test_more_than_a_float_can_tell_is_left_open() -> None:
     spread = margin(np.column_stack([1e150 * X[:, 0], 1e-150 * np.sign(X[:, 1])]), y)
     assert 0.0 < spread.strong < spread.strong_limit
     assert margin([[1e300, 1e-300], [1e300, -1e-300]], [0, 1]).strong == pytest.approx(math.sqrt(2.0) * 1e-300)
-
-
-@pytest.mark.parametrize("factor", [1.0, 2.0**-40])
-def test_decimals_find_what_floats_do(factor: float) -> None:
-    rng = np.random.default_rng(4)
-    X = rng.standard_normal((300, 6))
-    signs = np.where(X[:, 0] > 0.0, 1.0, -1.0)
-    X[:, 0] += 0.1 * signs
-    X *= [factor, 1.0, 1.0, 1.0, 1.0, 1.0]
-    X /= 10.0
-    hull = Hull(X, (signs < 0.0).astype(np.int64), n_classes=2, strong_class=0)
-    floats, decimals = nearest_point(hull), nearest_point(hull.at(as_decimals(X)))
-    assert decimals.gap <= 1e-9
-    assert decimals.upper <= floats.upper * (1.0 + 1e-12)
-    assert decimals.lower >= floats.lower * (1.0 - 1e-12)
-    if factor == 1.0:
-        assert sorted(decimals.vertices) == sorted(floats.vertices)
-    else:
-        assert decimals.lower > 0.01 * factor
-
-
-def test_the_longest_row_is_rounded_up() -> None:
-    assert longest(np.array([[2.0**900, 2.0**-900]])) > 2.0**900
-    assert longest(np.array([[3.0, 4.0], [1.0, 1.0]])) == 5.0
-    assert longest(np.array([[3e200, 4e200], [1.0, 1.0]])) == pytest.approx(5e200, rel=1e-15)
-    assert longest(np.zeros((2, 3))) == 0.0
-    assert Fraction(longest(np.array([[1.0, 1.0]]))) ** 2 > 2
-    many = paper_strong(1000, seed=1)[0]
-    squares = [sum(each * each for each in fractions(row)) for row in many]
-    assert max(squares) <= Fraction(longest(many)) ** 2 <= max(squares) * (1 + Fraction(1, 10**13))
 
 
 def test_extreme_units() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator, Philox
 
+from onebit.engine.algorithm import READY, UNSCORED, Algorithm, clear
 from onebit.engine.jit import jit_inline
-from onebit.engine.loop import READY, UNSCORED, Algorithm, clear
 from onebit.engine.state import State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Integers, Rows, check_integer, check_real, dense

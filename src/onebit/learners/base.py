@@ -92,7 +92,7 @@ class Learner(run.CommonSettings):
     _key: int  # the seed of the current run
     _in_force: dict[str, Any]  # the settings of the current run: changes made meanwhile apply from the next one
     _tickets: Tickets | None = None  # none before the first guess of a run: whole streams issue no tickets
-    _confidence: Confidence | None = None  # none before the first guess either, and for a learner without scores
+    _confidence: Confidence | None = None  # none before the first guess either, and for a learner of four methods
     _max_open_tickets: int = 10_000
     _started: bool = False  # whether a run has begun, and there is a state
     _row_shape: tuple[int] | None = None  # of one round's features, once it is known
@@ -172,7 +172,7 @@ class Learner(run.CommonSettings):
                 return self._issue(row, among)
 
     def _new_confidence(self) -> Confidence | None:
-        """Return an estimator of confidence that has learned nothing; None for a learner without scores."""
+        """Return an estimator of confidence that has learned nothing; None for a learner of four methods."""
         return None if self._state.plays_by_hand else Confidence(len(self._labels), self._state.n_extra)
 
     def _row(self, features: Any) -> Rows:

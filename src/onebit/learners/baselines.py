@@ -6,15 +6,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from onebit.engine.algorithm import READY, UNSCORED, Algorithm
 from onebit.engine.jit import jit_inline
-from onebit.engine.loop import READY, UNSCORED, Algorithm
 from onebit.engine.state import Scratch, State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, check_number
 from onebit.learners.base import Learner
 from onebit.learners.exploring import choose_mostly_highest, fill_propensities, mostly_highest, write_propensities
 from onebit.learners.run import LearnedArray
-from onebit.spaces import Rule, space_for
+from onebit.spaces.linear import LinearSpace
+from onebit.spaces.rule import Rule
 
 
 @dataclass(eq=False, repr=False)
@@ -40,7 +41,7 @@ class UniformGuess(Learner):
 
     def _new_state(self) -> State:
         # It has a state nevertheless, so that features are checked as in other learners.
-        return space_for(None, _UNIFORM, (1.0,), self.n_features_in_, len(self.classes_))
+        return LinearSpace(_UNIFORM, (1.0,), self.n_features_in_, len(self.classes_))
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the same probability for every class: the baseline of a log loss."""

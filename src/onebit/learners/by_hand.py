@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebit.engine.loop import Algorithm
+from onebit.engine.algorithm import Algorithm
 from onebit.engine.randomness import Draw, uniform
 from onebit.engine.state import State
 from onebit.game import Answer, Guess

@@ -1,12 +1,18 @@
-"""How several learners explore: the label with the highest score, and with probability ``settings[0]`` any label."""
+"""How several learners explore: the label with the highest score, and with probability ``settings[0]`` any label.
+
+And what they ask of a propensity that they divide by.
+"""
 
 import math
 from typing import Any
 
+import numpy as np
+
+from onebit.engine.algorithm import highest
 from onebit.engine.jit import jit_inline
-from onebit.engine.loop import highest
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.inputs import Floats
+from onebit.inputs import Floats, Rows, SparseRows
+from onebit.spaces.rule import needed_propensity
 
 
 @jit_inline
@@ -68,3 +74,19 @@ def write_softmax(scores: Floats, sharpness: float, out: Floats) -> int:
     for i in range(scores.shape[0]):
         out[i] /= total
     return greedy
+
+
+LARGEST_SQUARE = 1e100
+"""Of a row, for learners that divide it by a propensity: the squares of its squares must be floats."""
+
+
+def divisible_propensity(propensity: float | None, row: Rows) -> float:
+    """Return the propensity of a label that was tried, for learners that square what they divide by it."""
+    needed = needed_propensity(propensity)
+    entries = row.values if isinstance(row, SparseRows) else row
+    if not (needed >= 1.0 / LARGEST_SQUARE and float(np.vdot(entries, entries)) <= LARGEST_SQUARE * needed):
+        raise ValueError(
+            f"propensities must not be so small ({propensity}) that a step divided by them is no number; scale the "
+            "features, or leave that round out"
+        )
+    return needed

@@ -13,14 +13,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from onebit.engine.algorithm import UNSCORED, Algorithm, highest, ready_if_finite
 from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
-from onebit.engine.loop import UNSCORED, Algorithm, highest, ready_if_finite
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.engine.state import LARGEST_SQUARE, State, check_finite, divisible_propensity
+from onebit.engine.state import State, check_finite
 from onebit.game import Answer
 from onebit.inputs import Floats, Rows, SparseRows, check_integer, check_number
 from onebit.learners.base import Learner
-from onebit.learners.exploring import write_softmax
+from onebit.learners.exploring import LARGEST_SQUARE, divisible_propensity, write_softmax
 from onebit.spaces.linear import step_dense, step_sparse, sum_up_dense, sum_up_sparse
 
 _ANSWERS, _SQUARES, _LONGEST, _LENGTH = range(4)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from onebit.engine.algorithm import highest
 from onebit.engine.jit import jit_inline
-from onebit.engine.loop import highest
 from onebit.engine.scaling import MOST
 from onebit.engine.state import State
 from onebit.inputs import check_choice, check_integer, check_number

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from onebit.bounds import BOUNDS, Claim, is_safe_reach
+from onebit.engine.algorithm import FULL, READY, UNSCORED, Algorithm
 from onebit.engine.jit import jit_inline
-from onebit.engine.loop import FULL, READY, UNSCORED, Algorithm
 from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.engine.scaling import row_lengths, unit_of
-from onebit.engine.state import State, check_stored, unlocked
+from onebit.engine.state import State, check_stored
 from onebit.game import Answer
-from onebit.inputs import Floats, Integers, Rows, check_number, dense
+from onebit.inputs import Floats, Integers, Rows, check_number, dense, unlocked
 from onebit.learners.base import Learner
 
 _FIRST_CAPACITY = 16  # doubled when full

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from onebit.bounds import BOUNDS, Claim
+from onebit.engine.algorithm import clear
 from onebit.engine.jit import jit_inline, jit_internal
-from onebit.engine.loop import clear
 from onebit.game import Answer
 from onebit.inputs import check_number
 from onebit.learners.gradient import GradientLearner, GradientState, Scratch, Weights

@@ -8,16 +8,26 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 from onebit.bounds import BOUNDS, Claim
+from onebit.engine.algorithm import clear, highest
 from onebit.engine.jit import jit_inline
-from onebit.engine.loop import clear, highest
 from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.engine.state import Scratch, State
 from onebit.game import Answer
 from onebit.inputs import Floats, check_choice, check_number
-from onebit.kernels import Gaussian, Multinomial, Polynomial, Rational
+from onebit.kernels import Gaussian, Multinomial, Polynomial, Rational, as_kernel
 from onebit.learners.base import Learner
 from onebit.learners.exploring import fill_propensities, mostly_highest, n_allowed, propensity_of
-from onebit.spaces import Rule, space_for
+from onebit.spaces.linear import LinearSpace
+from onebit.spaces.rule import Rule, Space
+from onebit.spaces.support_set import SupportSet
+
+
+def space_for(learner: Any, rule: Rule, *settings: float) -> Space:
+    """Return the empty space that a learner's `kernel` names; `settings` are the numbers that the rule needs."""
+    n_features, n_classes = learner.n_features_in_, len(learner.classes_)
+    if learner.kernel is None:  # weights, not examples: time and memory do not grow with the rounds
+        return LinearSpace(rule, settings, n_features, n_classes)
+    return SupportSet(as_kernel(learner.kernel), rule, settings, n_features, n_classes)
 
 
 @dataclass(eq=False, repr=False)
@@ -75,7 +85,7 @@ class BanditPerceptron(Learner):
             check_choice("ties", self.ties, ("highest", "first", "random"))
             check_choice("update", self.update, ("printed", "authors"))
             raise ValueError(f'update="authors" always guesses the highest score; got ties={self.ties!r}')
-        return space_for(self.kernel, rule, (), self.n_features_in_, len(self.classes_))
+        return space_for(self, rule)
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return Theorem 2 (Theorem 4 with a kernel) and the bound on updates from its proof."""
@@ -244,8 +254,7 @@ class Banditron(Learner):
     _poor_score: ClassVar[bool] = True
 
     def _new_state(self) -> State:
-        settings = (check_number("exploration", self.exploration, above=0.0, at_most=1.0),)
-        return space_for(self.kernel, _BANDITRON, settings, self.n_features_in_, len(self.classes_))
+        return space_for(self, _BANDITRON, check_number("exploration", self.exploration, above=0.0, at_most=1.0))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -323,7 +332,7 @@ class MulticlassPerceptron(Learner):
     kernel: Any = None
 
     def _new_state(self) -> State:
-        return space_for(self.kernel, _MULTICLASS, (0.0,), self.n_features_in_, len(self.classes_))
+        return space_for(self, _MULTICLASS, 0.0)
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return Theorem 10: M ≤ ⌊2(R/γ)²⌋ mistakes, each with one update. A strong margin is a weak one too."""

@@ -20,8 +20,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from onebit.engine.algorithm import UNSCORED, Algorithm, clear, highest, ready_if_finite
 from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
-from onebit.engine.loop import UNSCORED, Algorithm, clear, highest, ready_if_finite
 from onebit.engine.randomness import Draw, uniform
 from onebit.engine.scaling import LEAST, MOST
 from onebit.engine.state import State, check_finite

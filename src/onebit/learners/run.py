@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import validate_data
 
-from onebit.engine.loop import EXPLORED, MISTAKES, PASSED, UPDATES, Record, is_right
+from onebit.engine.algorithm import EXPLORED, MISTAKES, PASSED, UPDATES, Record, is_right
 from onebit.game import Guess
 from onebit.inputs import (
     Integers,
@@ -34,13 +34,13 @@ from onebit.labels import (
     check_answers,
     check_classes,
     check_labels,
-    codes_of_right,
+    classes_and_codes,
     encode_labels,
     first_right,
     infer_classes,
     positions,
 )
-from onebit.machine_memory import claim_memory
+from onebit.machine_memory import SHARE, claim_memory
 
 if TYPE_CHECKING:
     from onebit.learners.base import Learner
@@ -155,7 +155,8 @@ def begin(
     learner.n_features_in_, learner._row_shape = n_features, (n_features,)
     check_columns(learner, given, reset=True)
     learner._state, learner._started = learner._new_state(), True
-    claim_memory(learner._state.n_bytes())  # the system has not allocated untouched zeros yet
+    if SHARE.get():  # the system has not allocated untouched zeros yet
+        claim_memory(learner._state.n_bytes())
     # A setting with parameters of its own, such as a wrapped classifier, may be changed later.
     learner._in_force = {
         name: clone(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
@@ -252,6 +253,11 @@ def codes_of(learner: "Learner", labels: npt.NDArray[Any], n_features: int, name
     return encode_labels(labels, learner.classes_, name, _LET_IT_JOIN)
 
 
+def _has_new(learner: "Learner", labels: npt.NDArray[Any]) -> bool:
+    """Return whether labels may join, and one of them would."""
+    return grows(learner) and not (learner._started and set(labels.ravel().tolist()) <= set(learner._labels))
+
+
 def join(learner: "Learner", labels: list[Any]) -> None:
     """Add labels to the classes, all or none of them."""
     wider = check_classes([*learner._labels, *labels])
@@ -281,7 +287,7 @@ def learn_known(learner: "Learner", name: str, X: Any, tried: Any, correct: Any,
         raise ValueError(f"correct must be True or False for each round; got {correct!r:.80}")
     for wrong in chances[~((chances > _LEAST_PROPENSITY) & (chances <= 1.0))].flat:
         raise ValueError(f"propensities must be above 0 (above {_LEAST_PROPENSITY:.1g}) and at most 1; got {wrong:g}")
-    with all_or_nothing(learner, fresh=False, is_one=n == 1 and not grows(learner)):
+    with all_or_nothing(learner, fresh=False, is_one=n == 1 and not _has_new(learner, labels)):
         check_width(learner, rows.shape[1], X)
         if not learner._started and learner.classes is None and name != "y":
             raise ValueError("classes is not known: pass classes=, for labels that were never tried count too")
@@ -322,23 +328,25 @@ def _begin_stream(
 ) -> Integers:
     """Prepare for the first round of a checked stream, whose rows came as `given`; return its labels as indices.
 
-    Where several labels may be right, `labels` is a matrix of truth values, and the numbers are `codes_of_right`.
+    Where several labels may be right, `labels` is a matrix of truth values (see `classes_and_codes`).
     """
     n_features, several = rows.shape[1], labels.ndim == 2
     if several and learner.full_information:
         name = type(learner).__name__
         raise ValueError(f"y must hold one label for each round: the feedback of {name} is the right label itself")
     if fresh or not learner._started:
-        known = classes_for(learner, labels.shape[1] if several and classes is None else classes, labels)
+        if several and classes is None:
+            classes = labels.shape[1]
+        if learner.classes is not None and not grows(learner):
+            classes = learner.classes
+        known, codes = classes_and_codes(labels, classes)
         begin(learner, n_features, known, seed, given)
-        codes = None if several else encode_labels(labels, known)
-    else:
-        learner.begin(n_features, seed=seed, fresh=False)
-        check_columns(learner, given, reset=False)
-        codes = None if several else codes_of(learner, labels, n_features, "y", given)
-    if several and len(learner.classes_) != labels.shape[1]:
-        raise ValueError(f"y must have a column for each of the {len(learner.classes_)} classes; got {labels.shape[1]}")
-    return codes_of_right(labels) if codes is None else codes
+        return codes
+    learner.begin(n_features, seed=seed, fresh=False)
+    check_columns(learner, given, reset=False)
+    if several:
+        return classes_and_codes(labels, learner.classes_)[1]
+    return codes_of(learner, labels, n_features, "y", given)
 
 
 def play_stream(
@@ -359,8 +367,7 @@ def play_stream(
     rows = check_rows(X)
     labels = check_answers(y, rows.shape[0])
     record, n = new_record(len(labels), checkpoints, keep_guesses), len(labels)
-    is_known = n == 1 and not (grows(learner) and labels.tolist()[0] not in getattr(learner, "_labels", ()))
-    with all_or_nothing(learner, fresh, is_one=is_known and not by_round):
+    with all_or_nothing(learner, fresh, is_one=n == 1 and not by_round and not _has_new(learner, labels)):
         codes, first = _begin_stream(learner, rows, labels, X, seed, fresh, classes), learner.n_rounds_
         if by_round or learner._state.plays_by_hand:
             pairs = ((row_of(rows, t), code) for t, code in enumerate(codes.tolist()))
@@ -392,7 +399,7 @@ def play_rounds(
 ) -> int:
     """Play rounds by calling `guess` and `tell`; return how many, at most as many as the record is for.
 
-    A round is its features and the position of its right label (or as `codes_of_right`). `asks` is called with each
+    A round is its features and the position of its right label (or as `classes_and_codes`). `asks` is called with each
     guess and whether it is right, and returns whether the label is asked for, which is no mistake.
     """
     counts, limit, updates, t = record.counts, int(record.checkpoints[-1]), learner.n_updates_, 0

@@ -26,12 +26,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
+from onebit.engine.algorithm import FULL, UNSCORED, Algorithm, Record, ready_if_finite
 from onebit.engine.jit import jit_inline, jit_internal, jit_no_refcount
-from onebit.engine.loop import FULL, UNSCORED, Algorithm, Record, ready_if_finite
-from onebit.engine.state import LARGEST_SQUARE, State, check_finite, divisible_propensity
+from onebit.engine.state import State, check_finite
 from onebit.game import Answer, Guess
 from onebit.inputs import Floats, Integers, Rows, check_switch, dense
 from onebit.learners.base import Learner
+from onebit.learners.exploring import LARGEST_SQUARE, divisible_propensity
 from onebit.machine_memory import check_memory
 
 _LAMBDA, _SHIFT, MARGINS = range(3)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
+from onebit.engine.algorithm import clear
 from onebit.engine.jit import jit_inline
-from onebit.engine.loop import clear
 from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.game import Answer
 from onebit.inputs import check_number

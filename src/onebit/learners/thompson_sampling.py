@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onebit.engine.algorithm import highest
 from onebit.engine.jit import jit_inline, jit_no_refcount
-from onebit.engine.loop import highest
 from onebit.engine.randomness import LEARNER, Draw, philox, to_unit
 from onebit.engine.scaling import MOST
 from onebit.inputs import Floats, check_number

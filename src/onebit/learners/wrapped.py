@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, clone, is_classifier
 
-from onebit.engine.loop import highest
+from onebit.engine.algorithm import highest
 from onebit.engine.state import grown
 from onebit.game import Answer, Guess
 from onebit.import_paths import find_by_import_path, is_import_path

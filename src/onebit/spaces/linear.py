@@ -10,18 +10,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from onebit.engine.algorithm import READY, Algorithm, ready_if_finite
 from onebit.engine.jit import jit, jit_inline, jit_internal, jit_no_refcount
-from onebit.engine.loop import READY, Algorithm, Record, ready_if_finite
-from onebit.engine.randomness import fill_uniform
 from onebit.engine.scaling import are_safe, power_of_two_below
-from onebit.engine.state import unlocked
-from onebit.inputs import Floats, Integers, Rows, SparseRows, take
+from onebit.inputs import Floats, Rows, SparseRows, unlocked
 from onebit.spaces.rule import Numbers, Rule, Space, rule_algorithm
 
 # With few features one accumulator per class stays in a register; with many, going through the weights row by row reads
 # them in memory order. Both add up in the order of the features, so the results are identical.
 _FEW_FEATURES = 8
-_NUMBERS = 1 << 14  # drawn together: few enough to stay in the cache
 
 
 class _Weights(NamedTuple):
@@ -37,25 +34,12 @@ class LinearSpace(Space):
     takes_sparse = True
 
     def __init__(self, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> None:
-        self.rule, self.settings, self.n_classes = rule, Numbers(settings, ()), n_classes
-        self.arrays = _Weights(np.zeros((n_features, n_classes)))
-        self.scratch = self.new_scratch()
+        self.rule, self.always_draws = rule, rule.always_draws
+        super().__init__(_Weights(np.zeros((n_features, n_classes))), Numbers(settings, ()), n_classes)
 
     def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
         functions = (_score_sparse, step_sparse) if is_sparse else (_score_dense, step_dense)
         return rule_algorithm(rule or self.rule, *functions)
-
-    def run(self, rows: Rows, y: Integers, start: int, seed: Any, first_round: int, record: Record) -> None:
-        """Play prepared rows. A rule that always draws gets the numbers of many rounds in place of the seed."""
-        if not self.rule.always_draws:
-            super().run(rows, y, start, seed, first_round, record)
-            return
-        for first in range(0, len(y), _NUMBERS):
-            some = y[first : first + _NUMBERS]
-            numbers: Any = np.empty(len(some))
-            fill_uniform(seed, first_round + start + first, numbers)
-            piece = take(rows, first, first + len(some))
-            super().run(piece, some, start + first, numbers, -(start + first), record)
 
     def score_rows(self, rows: Rows) -> Floats:
         if not isinstance(rows, SparseRows):

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from onebit.engine.jit import in_python
-from onebit.engine.loop import Algorithm, inline_into_loop
+from onebit.engine.algorithm import Algorithm
+from onebit.engine.jit import in_python, jit_inline
 from onebit.engine.randomness import Draw
-from onebit.engine.state import Scratch, State, needed_propensity, unlocked
+from onebit.engine.state import Scratch, State
 from onebit.game import Answer
-from onebit.inputs import Floats, Rows, SparseRows
+from onebit.inputs import Floats, Rows, SparseRows, unlocked
 
 
 class Numbers(NamedTuple):
@@ -136,4 +136,15 @@ def rule_algorithm(rule: Rule, score: Callable[..., Any], step: Callable[..., No
             step(state, X, t, scratch.gains)
         return changed
 
-    return inline_into_loop(Algorithm(score_row, choose, write_probabilities, update, rule.full_information, pauses))
+    functions = jit_inline(score_row), jit_inline(choose), jit_inline(write_probabilities), jit_inline(update)
+    return Algorithm(*functions, rule.full_information, pauses)
+
+
+def needed_propensity(propensity: float | None) -> float:
+    """Return the propensity of a label that was tried, for learners that divide by it."""
+    if propensity is None:
+        raise ValueError(
+            "propensities are needed: this rule divides by the chance with which each label was tried. Give "
+            "them, or use a learner that needs none, such as BanditSVM or BanditPerceptron"
+        )
+    return propensity

@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onebit.engine.jit import jit
-from onebit.engine.state import unlocked
-from onebit.inputs import Floats, Integers, Rows, SparseRows
+from onebit.inputs import Floats, Integers, Rows, SparseRows, unlocked
 from onebit.kernels import Kernel, Series
 
 _MOST_TERMS = 512  # with more terms, a few hundred examples are scored faster directly

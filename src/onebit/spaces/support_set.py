@@ -17,11 +17,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from onebit.engine.algorithm import CHANGED, FULL, READY, UNSCORED, Algorithm, Record, ready_if_finite
 from onebit.engine.jit import jit, jit_inline
-from onebit.engine.loop import CHANGED, FULL, READY, UNSCORED, Algorithm, Record, compile_algorithm, ready_if_finite
 from onebit.engine.scaling import LEAST_SQUARE
-from onebit.engine.state import Scratch, check_stored, unlocked, unscored_error
-from onebit.inputs import ENTRIES_AT_ONCE, Floats, Integers, Rows, check_finite, dense
+from onebit.engine.state import Scratch, check_stored, compile_algorithm
+from onebit.inputs import ENTRIES_AT_ONCE, Floats, Integers, Rows, check_finite, dense, unlocked
 from onebit.kernels import Kernel, Value, is_lost
 from onebit.spaces.rule import Numbers, Rule, Space, rule_algorithm
 from onebit.spaces.screen import Screen
@@ -66,13 +66,11 @@ class SupportSet(Space):
     def __init__(
         self, kernel: Kernel, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int
     ) -> None:
-        self.kernel, self.rule, self.n_classes = kernel, rule, n_classes
-        self.settings = Numbers(settings, kernel.parameters)
-        self.scores_in_python = type(kernel).value is None
+        self.kernel, self.rule, self.scores_in_python = kernel, rule, type(kernel).value is None
         points, squares = np.zeros((_FIRST_CAPACITY, n_features)), np.zeros(_FIRST_CAPACITY)
         coefficients, totals = np.zeros((_FIRST_CAPACITY, n_classes)), np.zeros(n_classes)
-        self.arrays = _Examples(points, squares, coefficients, totals, np.zeros(1), np.zeros(1, dtype=np.int64))
-        self.scratch = self.new_scratch()
+        arrays = _Examples(points, squares, coefficients, totals, np.zeros(1), np.zeros(1, dtype=np.int64))
+        super().__init__(arrays, Numbers(settings, kernel.parameters), n_classes)
 
     def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:
         value = type(self.kernel).value
@@ -258,7 +256,7 @@ class _Block:
                 self.space.score(self.rows[t : t + 1], f"X[{start + t}]")
                 self.arrays.scores[t], self.arrays.exact[0] = self.space.scratch.current, t
             elif why != READY:
-                raise unscored_error(f"X[{start + t}]")
+                raise self.space.unscored_error(f"X[{start + t}]")
 
     def _score_margins(self) -> None:
         space, rows = self.space, self.rows

@@ -26,24 +26,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from onebit.bounds import BOUNDS, Claim, bandit_examples, full_information_examples, most_directions
-from onebit.bounds.claims import squared_ratio
+from onebit.bounds import BOUNDS, Claim, most_directions, squared_ratio
 from onebit.engine.randomness import STREAM, random_numbers
 from onebit.inputs import Floats, Integers, check_integer, check_seed
 from onebit.streams.data_set import LearnerView
-
-__all__ = [
-    "Challenge",
-    "HardSequence",
-    "IgnorantAdversary",
-    "Packing",
-    "bandit_sequence",
-    "full_information_sequence",
-    "most_directions",
-    "one_example_sequence",
-    "pack_directions",
-    "proved_margin",
-]
 
 _FEASIBLE_DIRECTIONS = 100_000  # more take minutes to find and hours to play: time grows with their square
 _SLACK = 1e-12  # the separators' squared lengths sum to 1 but for rounding
@@ -148,12 +134,8 @@ def bandit_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: in
     ((50, 26), 25.0, 0.1)
     """
     K = check_integer("n_classes", n_classes, low=2)
-    ratio, M = squared_ratio(radius, margin), bandit_examples(radius, margin)
-    if ratio < K:
-        raise ValueError(
-            f"n_classes must be at most (radius/margin)² = {float(ratio):.6g} for Theorem 3; got {K}. Use a smaller "
-            "margin, or one_example_sequence, which allows four times as many"
-        )
+    claim = BOUNDS["3"].claim(n_classes=K, radius=radius, margin=margin)
+    M = math.floor(squared_ratio(radius, margin) / 4)
     if M == 0:
         raise ValueError(
             f"margin must be at most radius/2 = {radius / 2:.6g}, or Theorem 3 has no example to show; got {margin!r}. "
@@ -165,7 +147,6 @@ def bandit_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: in
     w = np.zeros((K, M + 1))
     w[labels, np.arange(M)] = math.sqrt(2.0) * margin / radius
     w[:, M] = -margin / (math.sqrt(2.0) * radius)
-    claim = BOUNDS["3"].claim(n_classes=K, radius=radius, margin=margin)
     challenge = Challenge("Theorem 3", "strong", K, M + 1, M * (K - 1), radius, margin, stated=claim, forced=claim)
     v = np.column_stack([np.eye(M), np.ones(M)]) * (radius / math.sqrt(2.0))
     # K−1 times: after as many wrong guesses the label is known, and another round would force nothing.
@@ -175,13 +156,7 @@ def bandit_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: in
 def one_example_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: int = 0) -> HardSequence:
     """Return the Remark's single example, shown K times with one random label.
 
-    The Remark asks for γ ≤ R and nothing else; what it needs is γ ≤ 2R/√K, beyond which no strongly separable example
-    exists.
-
-    Parameters
-    ----------
-    n_classes, margin, radius, seed : int, float, float, int
-        As for `bandit_sequence`; K from 2 to 4(R/γ)².
+    Parameters are those of `bandit_sequence`, with K from 2 to 4(R/γ)²: beyond it no strongly separable example exists.
 
     Examples
     --------
@@ -190,16 +165,11 @@ def one_example_sequence(n_classes: int, margin: float, radius: float = 1.0, see
     ((5, 1), 2.0, 0.5)
     """
     K = check_integer("n_classes", n_classes, low=2)
-    if 4 * squared_ratio(radius, margin) < K:
-        raise ValueError(
-            f"margin must be at most 2·radius/√n_classes = {2 * radius / math.sqrt(K):.6g}: {K} classes have no larger "
-            f"strong margin within radius {radius!r}; got {margin!r}. Use a smaller margin or fewer classes"
-        )
+    claim = BOUNDS["3-remark"].claim(n_classes=K, radius=radius, margin=margin)
     label = int(_random_labels(1, K, seed)[0])
     # In one feature: the right class scores γ/2, every other −γ/2.
     w = np.full((K, 1), -margin / (2.0 * radius))
     w[label] *= -1.0
-    claim = BOUNDS["3-remark"].claim(n_classes=K, radius=radius, margin=margin)
     challenge = Challenge("Remark", "strong", K, 1, K, radius, margin, stated=claim, forced=claim)
     return HardSequence(challenge, np.full((K, 1), float(radius)), np.full(K, label, dtype=np.int64), w)
 
@@ -208,12 +178,7 @@ def full_information_sequence(n_classes: int, margin: float, radius: float = 1.0
     """Return Theorem 11's examples: orthogonal vectors R·e_t with random labels, about which nothing can be learned.
 
     T = ⌊(R/γ)²⌋ of them, each shown once. Every learner, with full information or not, makes exactly T(1−1/K) mistakes
-    on average.
-
-    Parameters
-    ----------
-    n_classes, margin, radius, seed : int, float, float, int
-        K, at least 2; γ, the weak margin, at most R; R, the length of every example; seed of the labels.
+    on average. Parameters are those of `bandit_sequence`, with K ≥ 2 and γ, the weak margin, at most R.
 
     Examples
     --------
@@ -222,7 +187,7 @@ def full_information_sequence(n_classes: int, margin: float, radius: float = 1.0
     ((100, 100), 50.0, 0.1)
     """
     K = check_integer("n_classes", n_classes, low=2)
-    T = full_information_examples(radius, margin)
+    T = math.floor(squared_ratio(radius, margin))
     if T == 0:
         raise ValueError(
             f"margin must be at most radius = {radius!r}, or Theorem 11 has no example to show; got {margin!r}. Use a "

@@ -7,6 +7,10 @@ set lies on the circle, the weak set's radius is uniform in (0, 1). The features
 authors' published script; the caption alone is not enough.)
 
 Round t of seed s depends on s and t alone: a shorter stream is the beginning of a longer one.
+
+References
+----------
+Beygelzimer et al. (2019). ICML. Section 6, Figures 1, 3a (strong) and 3b (weak).
 """
 
 import math
@@ -67,10 +71,6 @@ def paper_strong(rounds: int = 5_000_000, seed: int = 0) -> tuple[Floats, Intege
     >>> X, y = paper_strong(rounds=4, seed=1)
     >>> bool(np.allclose(np.linalg.norm(X, axis=1), 1.0))
     True
-
-    References
-    ----------
-    Beygelzimer et al. (2019). ICML. Section 6, Figure 3a.
     """
     return _draw(rounds, seed, on_circle=True)
 
@@ -85,10 +85,6 @@ def paper_weak(rounds: int = 5_000_000, seed: int = 0) -> tuple[Floats, Integers
     >>> X, y = paper_weak(rounds=1000, seed=1)
     >>> bool((X[:100] == paper_weak(rounds=100, seed=1)[0]).all())
     True
-
-    References
-    ----------
-    Beygelzimer et al. (2019). ICML. Section 6, Figure 3b.
     """
     return _draw(rounds, seed, on_circle=False)
 
@@ -140,10 +136,6 @@ def wedges() -> tuple[Floats, Integers]:
     >>> X, y = wedges()
     >>> X.shape, np.bincount(y).tolist()
     ((78, 2), [25, 28, 25])
-
-    References
-    ----------
-    Beygelzimer et al. (2019). ICML. Figure 1.
     """
     angles, distances = np.array(_POINTS).T
     radians = np.deg2rad(angles)

@@ -19,8 +19,7 @@ from onebit.engine.scaling import (
     to_root_mean_square,
     unit_rows,
 )
-from onebit.engine.state import unlocked
-from onebit.inputs import Floats, Integers, check_choice, check_rows
+from onebit.inputs import Floats, Integers, check_choice, check_rows, unlocked
 from onebit.streams.data_set import as_matrix
 
 METHODS = ("standardize", "online", "none")

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -105,8 +105,8 @@ def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = N
     # the own class has no place in a weak certificate.
     if certificate.kind == "weak" and (own == asked).any():
         return False
-    points = rows[examples] if kernel is None else kernel.prepare(rows)[examples]
-    return combined_length(certificate.kind, numbers, points, own, asked, kernel) <= certificate.length
+    data = Examples.of(rows, codes, kernel)
+    return data.combined_length(certificate.kind, numbers, examples, asked) <= certificate.length
 
 
 def verify_separator(separator: Separator, X: Any, y: Any, kernel: Any = None) -> bool:
@@ -135,8 +135,7 @@ def verify_separator(separator: Separator, X: Any, y: Any, kernel: Any = None) -
         return False
     if vectors.dtype.kind not in "fiu" or vectors.shape != (len(names), rows.shape[1] if kernel is None else len(rows)):
         return False
-    rows = rows if kernel is None else kernel.prepare(rows)
-    return attained(separator.kind, vectors.astype(float), rows, codes, kernel) >= separator.margin
+    return Examples.of(rows, codes, kernel).attained(separator.kind, vectors.astype(float)) >= separator.margin
 
 
 def _positions(labels: npt.NDArray[Any], names: npt.NDArray[Any]) -> Integers | None:
@@ -156,34 +155,71 @@ def _fractions(weights: npt.NDArray[Any]) -> list[Fraction] | None:
         return None
 
 
-def attained(kind: Kind, vectors: Floats, rows: Floats, codes: Integers, kernel: Kernel | None) -> float:
-    """Return the margin that vectors have once they are divided by their length, rounded down; 0.0 if that shows none.
+class Examples(NamedTuple):
+    """Labelled examples, and what is computed from them on the safe side."""
 
-    `vectors` has one row for each class, with a kernel its coefficients over the rows, which are prepared for it;
-    `codes` has the class of each row, −1 if none of the vectors is its own.
-    """
-    if not np.isfinite(vectors).all() or not vectors.any():
-        return 0.0
-    factor, unit, unit_rows = 1 if kind == "weak" else 2, _to_unit(vectors), _to_unit(rows)
-    if kernel is not None:
-        support = np.flatnonzero(vectors.any(axis=0))
-        points, unit = rows[support], unit[:, support]
-    least, errors = np.empty(len(rows)), np.empty(len(rows))
-    for block in _blocks(rows):
-        values = unit_rows[block] if kernel is None else kernel.matrix(rows[block], points)
-        least[block] = least_conditions(kind, values @ unit.T, codes[block])
-        # What a sum loses is a share of its terms' sizes; a condition has up to two sums.
-        sizes = (np.abs(values) @ np.abs(unit).T).max(axis=1)
-        errors[block] = 2 * ((unit.shape[1] + 8) * _EPSILON * sizes + _UNDERFLOW)
-    if kernel is not None:
-        square = _quadratic_form(unit, kernel.matrix(points, points))
-        return max(0.0, factor * float((least - errors).min()) / math.sqrt(square)) if square > 0.0 else 0.0
-    highest = (least + errors).min()
-    if highest <= 0.0:
-        return 0.0
-    found = np.flatnonzero(least - errors <= highest)  # any of these may be the least
-    exact = min(_exact_least(kind, vectors, rows[found[block]], codes[found[block]]) for block in _blocks(found))
-    return _root_down((factor * exact) ** 2 / _largest_square(vectors.reshape(1, -1))) if exact > 0 else 0.0
+    rows: Floats  # prepared for the kernel
+    codes: Integers  # the class of each; −1 if none of the vectors in question is its own
+    kernel: Kernel | None
+
+    @classmethod
+    def of(cls, rows: Floats, codes: Integers, kernel: Kernel | None) -> "Examples":
+        """Return examples as a kernel sees them: one that normalizes works on rows of length 1."""
+        return cls(rows if kernel is None else kernel.prepare(rows), codes, kernel)
+
+    def attained(self, kind: Kind, vectors: Floats) -> float:
+        """Return the margin of vectors that are divided by their length, rounded down; 0.0 if that shows none.
+
+        There is one vector for each class; with a kernel, its coefficients over the examples.
+        """
+        if not np.isfinite(vectors).all() or not vectors.any():
+            return 0.0
+        rows, codes, kernel = self
+        factor, unit, unit_rows = 1 if kind == "weak" else 2, _to_unit(vectors), _to_unit(rows)
+        if kernel is not None:
+            support = np.flatnonzero(vectors.any(axis=0))
+            points, unit = rows[support], unit[:, support]
+        least, errors = np.empty(len(rows)), np.empty(len(rows))
+        for block in _blocks(rows):
+            values = unit_rows[block] if kernel is None else kernel.matrix(rows[block], points)
+            least[block] = least_conditions(kind, values @ unit.T, codes[block])
+            # What a sum loses is a share of its terms' sizes; a condition has up to two sums.
+            sizes = (np.abs(values) @ np.abs(unit).T).max(axis=1)
+            errors[block] = 2 * ((unit.shape[1] + 8) * _EPSILON * sizes + _UNDERFLOW)
+        if kernel is not None:
+            square = _quadratic_form(unit, kernel.matrix(points, points))
+            return max(0.0, factor * float((least - errors).min()) / math.sqrt(square)) if square > 0.0 else 0.0
+        highest = (least + errors).min()
+        if highest <= 0.0:
+            return 0.0
+        found = np.flatnonzero(least - errors <= highest)  # any of these may be the least
+        exact = min(_exact_least(kind, vectors, rows[found[block]], codes[found[block]]) for block in _blocks(found))
+        return _root_down((factor * exact) ** 2 / _largest_square(vectors.reshape(1, -1))) if exact > 0 else 0.0
+
+    def combined_length(self, kind: Kind, weights: Iterable[Fraction], examples: Integers, asked: Integers) -> float:
+        """Return the length of a weighted mean of vectors of conditions, on examples and classes, rounded up."""
+        points, own, kernel = self.rows[examples], self.codes[examples], self.kernel
+        numbers, _ = whole_multiple(weights)
+        total, blocks = int(numbers.sum()), np.unique(np.concatenate([own, asked]))
+        shares = numbers * condition_signs(kind, own, asked, blocks).T.astype(object)
+        if kernel is None:
+            rows, power = whole(points)
+            combination = shares @ rows
+            return root_up(Fraction(int((combination * combination).sum()), total**2) * Fraction(4) ** power)
+        # Equal examples are one point: what they cancel is gone exactly, whatever the kernel.
+        distinct, places = np.unique(points, axis=0, return_inverse=True)
+        merged = np.zeros((len(distinct), len(shares)), dtype=object)
+        np.add.at(merged, places.ravel(), shares.T)
+        if not merged.any():
+            return 0.0
+        exact: Floats = np.array([[float(Fraction(value, total)) for value in row] for row in merged.T.tolist()])
+        return math.sqrt(_quadratic_form(exact, kernel.matrix(distinct, distinct)))
+
+    def conflicting_pair(self) -> tuple[int, int] | None:
+        """Return two equal examples with different labels, or None if there are none."""
+        _, first, group = np.unique(self.rows, axis=0, return_index=True, return_inverse=True)
+        differing = np.flatnonzero(self.codes != self.codes[first[group]])
+        return (int(first[group[differing[0]]]), int(differing[0])) if len(differing) else None
 
 
 def _blocks(rows: npt.NDArray[Any]) -> list[slice]:
@@ -265,39 +301,8 @@ def condition_signs(kind: Kind, own: Integers, asked: Integers, classes: Integer
     return signs
 
 
-def combined_length(
-    kind: Kind, weights: Iterable[Fraction], points: Floats, own: Integers, asked: Integers, kernel: Kernel | None
-) -> float:
-    """Return the length of a weighted mean of conditions' vectors, rounded up.
-
-    The conditions have these examples, prepared for the kernel; `own` are their classes, and `asked` the conditions'.
-    """
-    numbers, _ = whole_multiple(weights)
-    total, blocks = int(numbers.sum()), np.unique(np.concatenate([own, asked]))
-    shares = numbers * condition_signs(kind, own, asked, blocks).T.astype(object)
-    if kernel is None:
-        rows, power = whole(points)
-        combination = shares @ rows
-        return root_up(Fraction(int((combination * combination).sum()), total**2) * Fraction(4) ** power)
-    # Equal examples are one point: what they cancel is gone exactly, whatever the kernel.
-    distinct, places = np.unique(points, axis=0, return_inverse=True)
-    merged = np.zeros((len(distinct), len(shares)), dtype=object)
-    np.add.at(merged, places.ravel(), shares.T)
-    if not merged.any():
-        return 0.0
-    exact: Floats = np.array([[float(Fraction(value, total)) for value in row] for row in merged.T.tolist()])
-    return math.sqrt(_quadratic_form(exact, kernel.matrix(distinct, distinct)))
-
-
 def _quadratic_form(vectors: Floats, gram: Floats) -> float:
     """Return the sum of vᵀ·gram·v, rounded up: what adding it up may lose is added."""
     sizes = np.abs(vectors).sum(axis=1)
     lost = (2 * len(gram) + 8) * _EPSILON * float(np.abs(np.diagonal(gram)).max()) * float(sizes @ sizes)
     return max(float(np.einsum("ij,ij->", vectors @ gram, vectors)), 0.0) + lost
-
-
-def conflicting_pair(X: Floats, codes: Integers) -> tuple[int, int] | None:
-    """Return two equal rows with different labels, or None if there are none."""
-    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
-    differing = np.flatnonzero(codes != codes[first[group]])
-    return (int(first[group[differing[0]]]), int(differing[0])) if len(differing) else None

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onebit.bounds.claims import log2
 from onebit.inputs import Floats, Integers, check_rows, dense
 
 Number = int | float | Fraction
@@ -56,15 +55,6 @@ def check_dense_rows(name: str, X: Any, n_columns: int) -> Floats:
     if rows.shape[1] != n_columns:
         raise ValueError(f"{name} must have {n_columns} columns, one per variable; got {rows.shape[1]}")
     return rows
-
-
-def to_float(name: str, value: Fraction) -> float:
-    """Return the nearest float, or raise an OverflowError that names the number and its size."""
-    try:
-        return float(value)
-    except OverflowError:
-        size = log2(abs(value))
-        raise OverflowError(f"{name} is about 2^{size:.0f}, too large for a float; use the exact functions") from None
 
 
 def whole_multiple(values: Iterable[Fraction]) -> tuple[Objects, int]:

@@ -27,7 +27,7 @@ from onebit.bounds.claims import log2
 from onebit.inputs import Floats, check_integer
 from onebit.kernels import Multinomial, Polynomial, Rational
 from onebit.theory import exact
-from onebit.theory.exact import Number, Objects, check_point, to_float, whole_multiple
+from onebit.theory.exact import Number, Objects, check_point, whole_multiple
 
 _MAX_FEATURES = 1_000_000  # the most coordinates a feature map will list: eight megabytes for a single row
 
@@ -44,6 +44,14 @@ def _exponents_of_degree(n_variables: int, degree: int) -> Iterator[_Exponents]:
 def _multinomial(alpha: _Exponents) -> int:
     """Return |α|!/(α₁!⋯α_d!), the number of orders in which the monomial's letters can be written."""
     return math.factorial(sum(alpha)) // math.prod(map(math.factorial, alpha))
+
+
+def _to_float(coefficient: Fraction) -> float:
+    try:
+        return float(coefficient)
+    except OverflowError:
+        size = f"about 2^{log2(abs(coefficient)):.0f}"
+        raise OverflowError(f"a coefficient is {size}, too large for a float; use the exact functions") from None
 
 
 def _monomial(x: Objects, alpha: _Exponents) -> Fraction:
@@ -152,7 +160,7 @@ class MultivariatePolynomial:
         rows = exact.check_dense_rows("X", X, self.n_variables)
         values = np.zeros(len(rows))
         for alpha, value in self._coefficients.items():
-            values += to_float("a coefficient", value) * np.prod(rows ** np.array(alpha, dtype=np.float64), axis=1)
+            values += _to_float(value) * np.prod(rows ** np.array(alpha, dtype=np.float64), axis=1)
         return values
 
     def __add__(self, other: "MultivariatePolynomial | Number") -> "MultivariatePolynomial":
@@ -329,7 +337,7 @@ class FeatureMap:
     def vector(self, polynomial: MultivariatePolynomial) -> Floats:
         """Return Lemma 9's c, with p(x) = ⟨c, φ(x)⟩."""
         coefficients = self._coefficients(polynomial)
-        values = [to_float("a coefficient", coefficients.get(alpha, Fraction(0))) for alpha in self.exponents]
+        values = [_to_float(coefficients.get(alpha, Fraction(0))) for alpha in self.exponents]
         return np.array(values) / self._scales
 
     def polynomial(self, vector: npt.ArrayLike) -> MultivariatePolynomial:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import qr_delete, solve_triangular
+from scipy.linalg import LinAlgError, qr, qr_delete, qr_insert, solve_triangular
 
 from onebit.inputs import Floats, Integers
 from onebit.theory.certificates import Kind, condition_signs
@@ -165,12 +165,9 @@ class _ActiveSet:
     """A vertex so near to the span of the active ones, relative to its length, would make the triangle singular."""
 
     def __init__(self, dimension: int) -> None:
-        # Doubled when full; few problems end with more active vertices.
-        size = min(dimension + 1, 64)
         self.vertices: list[int] = []
         self.weights: _Numbers = np.empty(0)
-        self._q = np.zeros((size, dimension + 1))  # row j is the j-th orthonormal vector
-        self._r = np.zeros((size, size))
+        self._q, self._r = np.empty((dimension + 1, 0)), np.empty((0, 0))
         self._project()
 
     def bring_in(self, row: _Numbers, vertex: int) -> list[int]:
@@ -199,49 +196,39 @@ class _ActiveSet:
 
     def _project(self) -> None:
         """Set the residual of (0, …, 0, 1): its negative head is the direction, its end the products' common level."""
-        q = self._q[: len(self.vertices)]
-        residual = -q[:, -1] @ q
+        residual = -self._q @ self._q[-1]
         residual[-1] += 1.0
         # Twice: where little is left, the first subtraction leaves mostly rounding.
-        residual -= (q @ residual) @ q
+        residual -= self._q @ (residual @ self._q)
         self.direction: _Numbers = -residual[:-1]
         self.level: Any = float(residual[-1]) * self._last
 
     def _best_weights(self) -> _Numbers:
         """Return the weights of the point nearest to the origin in the active vertices' span."""
-        count = len(self.vertices)
-        best: Floats = solve_triangular(self._r[:count, :count], self._q[:count, -1], check_finite=False)
+        best: Floats = solve_triangular(self._r, self._q[-1], check_finite=False)
         return best
 
     def _append(self, row: _Numbers) -> bool:
         """Add a vertex to the factors, or return False if it is in the others' span, but for rounding."""
         count, column = len(self.vertices), np.append(row, self._last)
+        if not count:
+            self._q, self._r = qr(column[:, None], mode="economic", check_finite=False)
+            return True
         # As many columns as there are coordinates span all others.
         if count == len(column):
             return False
-        if count == len(self._q):
-            more = min(count, len(column) - count)
-            self._q, self._r = np.pad(self._q, ((0, more), (0, 0))), np.pad(self._r, (0, more))
-        q = self._q[:count]
-        projections = q @ column
-        rest = column - projections @ q
-        # Twice, as in `_project`: a column that is nearly dependent must not pass because of rounding.
-        again = q @ rest
-        rest -= again @ q
-        length = float(np.linalg.norm(rest))
-        if length <= self._dependent * float(np.linalg.norm(column)):
+        try:
+            factors = qr_insert(self._q, self._r, column, count, "col", self._dependent, check_finite=False)
+        except LinAlgError:
             return False
-        self._r[:count, count], self._r[count, count] = projections + again, length
-        self._q[count] = rest / length
+        self._q, self._r = factors
         return True
 
     def _delete(self, at: int) -> None:
         """Remove a vertex from the factors; it is gone from the list already."""
-        count = len(self.vertices)
-        new_q, new_r = qr_delete(
-            self._q[: count + 1].T, self._r[: count + 1, : count + 1], at, which="col", check_finite=False
-        )
-        self._q[:count], self._r[:count, :count] = new_q.T[:count], new_r[:count]
+        q, r = qr_delete(self._q, self._r, at, which="col", check_finite=False)
+        # A square Q stays one.
+        self._q, self._r = q[:, : len(self.vertices)], r[: len(self.vertices)]
 
 
 class _DecimalActiveSet(_ActiveSet):

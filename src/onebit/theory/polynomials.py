@@ -27,7 +27,6 @@ from onebit.inputs import Floats, Integers, check_integer
 from onebit.theory.exact import Number, check_dense_rows, check_fraction, check_point, check_points
 from onebit.theory.multivariate import MultivariatePolynomial
 
-_PRINTED_CONSTANT = 188  # of Theorem 7's norm bound; the same proof gives 94
 # What normalizing in floats adds to a squared length, with much to spare.
 UNIT_BALL_SLACK = Fraction(1, 10**9)
 _IDENTITY = Polynomial(np.array([0, 1], dtype=object))  # z itself, with Python's numbers as coefficients
@@ -164,19 +163,11 @@ class HalfspacePolynomial:
         return f"{type(self).__name__}({self.halfspaces!r})"
 
 
-def chebyshev_coefficients(n: int) -> tuple[int, ...]:
-    """Return the coefficients of Tₙ, the constant first.
-
-    By Proposition 15, Tₙ has degree n, leading coefficient 2ⁿ⁻¹ (n ≥ 1) and norm at most (1+√2)ⁿ.
-    """
-    return tuple(chebyshev(n, _IDENTITY).coef.tolist())
-
-
 def chebyshev(n: int, z: Number | Polynomial) -> Any:
     """Return Tₙ(z), exactly: a fraction, or a polynomial of one variable for a polynomial of Python's numbers.
 
     By Proposition 15, Tₙ(cos θ) = cos nθ and Tₙ(cosh θ) = cosh nθ, so |Tₙ| ≤ 1 on [−1, 1], and
-    Tₙ(z) ≥ 1 + n²(z−1) for z ≥ 1.
+    Tₙ(z) ≥ 1 + n²(z−1) for z ≥ 1. It has degree n, leading coefficient 2ⁿ⁻¹ (n ≥ 1) and norm at most (1+√2)ⁿ.
     """
     high = _exact(z)
     low, z = 1 + 0 * high, high
@@ -214,11 +205,8 @@ class ChebyshevConstruction(HalfspacePolynomial):
         self.r = (2 * halfspaces.n_halfspaces - 1).bit_length()
         self.s = math.isqrt(math.ceil(1 / halfspaces.margin) - 1) + 1
         self.degree_bound = self.r * self.s
-        self.log2_norm_bound = self.log2_norm_bound_with(_PRINTED_CONSTANT)
-
-    def log2_norm_bound_with(self, constant: float) -> float:
-        """Return log₂ of (constant·rs)^(rs/2); the constants 94 and 47 are valid too."""
-        return self.degree_bound / 2.0 * math.log2(constant * self.degree_bound)
+        # (188·rs)^(rs/2); the same proof gives 94 in place of 188, and 47 is valid too.
+        self.log2_norm_bound = self.degree_bound / 2.0 * math.log2(188 * self.degree_bound)
 
     def _parts(self, z: Any) -> tuple[Any, ...]:
         return (chebyshev(self.s, 1 - z) ** self.r,)

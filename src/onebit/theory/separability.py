@@ -21,7 +21,7 @@ from onebit.inputs import Floats, Integers, check_rows, dense
 from onebit.kernels import Kernel, as_kernel
 from onebit.labels import check_labels, classes_and_codes
 from onebit.theory import certificates
-from onebit.theory.certificates import Certificate, Kind, Separator
+from onebit.theory.certificates import Certificate, Examples, Kind, Separator
 from onebit.theory.exact import vanishing_weights
 from onebit.theory.nearest_point import GAP, Hull, as_decimals, nearest_point
 
@@ -173,10 +173,6 @@ def margin(
     >>> result = margin([[1, 0, 0], [0, 1, 0], [0, 0, 1]], ["red", "green", "blue"])
     >>> round(result.weak, 6), round(result.strong, 6)
     (0.707107, 0.666667)
-
-    References
-    ----------
-    Beygelzimer et al. (2019). ICML. Definition 1.
     """
     kernel = as_kernel(kernel)
     rows = dense(check_rows(X))
@@ -190,10 +186,8 @@ def margin(
     largest = float(np.abs(rows).max())
     if kernel is None and largest * math.sqrt(rows.shape[1]) > _LONGEST:
         raise ValueError(f"X must have rows no longer than {_LONGEST:g}; it holds {largest!r}. Divide all of X by 1e10")
-    # A kernel that normalizes works on rows of length 1; from here on these are the examples.
-    rows = kernel.prepare(rows) if kernel is not None else rows
     report = on_progress if on_progress is not None else lambda _progress: None
-    search = _Search(rows, codes, names, kernel, report)
+    search = _Search(Examples.of(rows, codes, kernel), names, report)
     weak, strong = search.two_classes() if len(names) == 2 else search.many_classes()
     report(Progress(1.0, "done", max(_gap(weak.margin, weak.limit), _gap(strong.margin, strong.limit))))
     return Margin(
@@ -230,16 +224,14 @@ class _Side(NamedTuple):
 class _Search:
     """One data set, its examples as points of a Euclidean space, and the search for its margins."""
 
-    _rows: Floats
-    _codes: Integers
+    _examples: Examples
     _classes: npt.NDArray[Any]
-    _kernel: Kernel | None
     _on_progress: Callable[[Progress], None]
 
     def __post_init__(self) -> None:
-        rows = self._rows
+        self._rows, self._codes, self._kernel = rows, _, _ = self._examples
         # Equal rows are found by comparing bits: a solver cannot tell such a pair from a tiny margin.
-        self._conflict = certificates.conflicting_pair(rows, self._codes)
+        self._conflict = self._examples.conflicting_pair()
         self._basis: Floats | None = None
         if self._kernel is not None:
             self.radius, self._points = _kernel_points(rows, self._kernel)
@@ -265,9 +257,9 @@ class _Search:
         least = min(one.margin for one in each)
         if least > 0.0:
             vectors = self._unit(np.concatenate([one.vectors * (least / one.margin) for one in each]))
-            strong = strong._replace(margin=self._attained("strong", vectors), vectors=vectors)
+            strong = strong._replace(margin=self._examples.attained("strong", vectors), vectors=vectors)
         if strong.margin > weak.margin:
-            weak = weak._replace(margin=self._attained("weak", strong.vectors), vectors=strong.vectors)
+            weak = weak._replace(margin=self._examples.attained("weak", strong.vectors), vectors=strong.vectors)
         # What separates strongly separates weakly with the same margin: neither side of the one may exceed the other's.
         return weak, strong._replace(margin=min(strong.margin, weak.margin), limit=min(strong.limit, weak.limit))
 
@@ -279,17 +271,12 @@ class _Search:
         other = self._certificate("strong", examples, np.full(len(examples), 1), weights)
         vectors, margin = self._unit(np.concatenate([found.vectors, -found.vectors])), 0.0
         if found.margin > 0.0:
-            margin = min(self._attained("weak", vectors), self._attained("strong", vectors))
+            margin = min(self._examples.attained("weak", vectors), self._examples.attained("strong", vectors))
         weak = _Side(margin, weak_certificate.length, vectors, (weak_certificate,))
         return weak, weak._replace(certificates=(*found.certificates, other))
 
-    def _attained(self, kind: Kind, vectors: Floats, codes: Integers | None = None) -> float:
-        codes = self._codes if codes is None else codes
-        return certificates.attained(kind, vectors, self._rows, codes, self._kernel)
-
     def _certificate(self, kind: Kind, examples: Integers, asked: Integers, weights: npt.NDArray[Any]) -> Certificate:
-        points, own, numbers = self._rows[examples], self._codes[examples], map(Fraction, weights.tolist())
-        length = certificates.combined_length(kind, numbers, points, own, asked, self._kernel)
+        length = self._examples.combined_length(kind, map(Fraction, weights.tolist()), examples, asked)
         return Certificate(kind, examples, self._classes[asked], weights, length)
 
     def _unit(self, vectors: Floats) -> Floats:
@@ -318,11 +305,12 @@ class _Search:
 
         hull = Hull(self._points, self._codes, len(self._classes), strong_class)
         own = self._codes if strong_class is None else np.where(self._codes == strong_class, 0, -1)
+        examples = self._examples._replace(codes=own)
         tried: list[_Side] = []
         for vectors, vertices, weights in self._attempts(hull, report):
             unit, certificate = self._unit(vectors), self._certificate(hull.kind, *hull.conditions(vertices), weights)
             # A strong margin is twice what one class's products are at least.
-            least = self._attained(hull.kind, unit, own) * (1.0 if strong_class is None else 0.5)
+            least = examples.attained(hull.kind, unit) * (1.0 if strong_class is None else 0.5)
             tried.append(_Side(least, certificate.length, unit, (certificate,)))
             best, shortest = max(tried, key=lambda each: each.margin), min(tried, key=lambda each: each.limit)
             if best.margin >= (1.0 - _SETTLED) * shortest.limit:

@@ -24,7 +24,7 @@ from onebit.theory.exact import Number, Objects, check_point, vanishing_weights,
 
 _Vector = tuple[Fraction, ...]
 _Weights = tuple[_Vector, ...]
-_Choices = tuple[tuple[int, int], ...]
+_Choices = tuple[tuple[int, int], ...]  # a fact "x is not i", and the label that beats i there
 
 _WHOLE = 2  # the label of the subsets and of the origin, which the other two labels have to beat at the elements
 # Simple weights first: they are easier to read, and to calculate with. At last the weights as they are.
@@ -161,13 +161,6 @@ class SetSplitting:
         """Return whether no subset lies wholly in the part `first` or wholly outside it."""
         part = self._check_elements("first", first)
         return all(part & set(subset) and set(subset) - part for subset in self.subsets)
-
-    def solve_by_enumeration(self) -> frozenset[int] | None:
-        """Return a first part that solves the problem, or None, after trying all 2^(N−1) splits."""
-        # A split and its mirror image are one, so the last element may stay in the second part.
-        masks = range(2 ** (self.n_elements - 1))
-        splits = (frozenset(i for i in range(self.n_elements) if mask >> i & 1) for mask in masks)
-        return next((first for first in splits if self.is_solved_by(first)), None)
 
     def to_weak_labeling(self) -> WeakLabeling:
         """Return the weak labelling problem that has a solution exactly when this has."""

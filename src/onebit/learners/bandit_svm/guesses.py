@@ -29,8 +29,8 @@ An inverse is kept as what was taken off its start, A⁻¹ = I/λ − N. So a ne
 import math
 from typing import Any
 
+from onebit.engine.algorithm import highest
 from onebit.engine.jit import in_python, jit_internal, jit_no_refcount
-from onebit.engine.loop import highest
 from onebit.engine.randomness import Draw, uniform, uniform_label
 from onebit.inputs import Floats, Integers
 from onebit.learners.bandit_svm import bank

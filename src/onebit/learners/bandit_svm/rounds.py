@@ -13,8 +13,18 @@ import math
 from functools import partial
 from typing import Any
 
+from onebit.engine.algorithm import (
+    EXPLORED,
+    FULL,
+    MISTAKES,
+    PASSED,
+    READY,
+    UNSCORED,
+    UPDATES,
+    is_right,
+    ready_if_finite,
+)
 from onebit.engine.jit import by_reference, in_python, jit_internal, jit_no_refcount
-from onebit.engine.loop import EXPLORED, FULL, MISTAKES, PASSED, READY, UNSCORED, UPDATES, is_right, ready_if_finite
 from onebit.engine.scaling import LEAST_SQUARE, MOST_SQUARE, count_entry, scaled, shorten
 from onebit.inputs import Floats, Integers
 from onebit.kernels import is_lost

@@ -13,11 +13,11 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import scipy.sparse
 
+from onebit.engine.algorithm import FULL, MISTAKES, PASSED, READY, UPDATES, Algorithm, CompiledAlgorithm, Record
 from onebit.engine.jit import in_python
-from onebit.engine.loop import FULL, MISTAKES, READY, UPDATES, Algorithm, CompiledAlgorithm, Record, note_right
 from onebit.engine.scaling import FACTOR, LIMIT, change_weights, new_scale, put_in_force, scaled_rows
-from onebit.engine.state import State, check_stored, grown, unlocked
-from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take
+from onebit.engine.state import State, check_stored, grown
+from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take, unlocked
 from onebit.kernels import Gaussian, Kernel, Laplace, Linear, Polynomial
 from onebit.learners.bandit_svm import bank, guesses, rounds, separators
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
@@ -97,6 +97,16 @@ def _squarings(base: Kernel, kernel: Kernel) -> int:
         ratio = kernel.parameters[0] / base.parameters[0]
         return next((n for n in range(1, 9) if ratio == 2.0**n), -1)
     return -1
+
+
+def _note_right(record: Record, first: int, labels: Integers) -> None:
+    """Write down rounds from `first` on that were guessed without exploring, all of them right, and changed nothing."""
+    stop = first + len(labels)
+    if len(record.guesses):
+        record.guesses[first:stop] = labels
+    passed = np.searchsorted(record.checkpoints, stop, side="right")
+    record.cumulative[record.counts[PASSED] : passed] = record.counts[MISTAKES]
+    record.counts[PASSED] = passed
 
 
 class BankState(State):
@@ -259,7 +269,7 @@ class BankState(State):
             while is_going_on and t < len(y):
                 labels = y[t : t + _AT_ONCE]
                 n_quiet = self._play_quiet(take(rows, t, t + _AT_ONCE), labels)
-                note_right(record, start + t, labels[:n_quiet])
+                _note_right(record, start + t, labels[:n_quiet])
                 t += n_quiet
                 is_going_on = n_quiet == len(labels)
             # After a failed search, wait twice as many rounds before the next, up to `_CALM`.

@@ -1,4 +1,4 @@
-"""The contract checks as a user calls them, on things of their own; and each finds what it is there to find."""
+"""The checks of learners as a user calls them, on things of their own; and each finds what it is there to find."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,9 +11,9 @@ import pytest
 import onebit
 from foundation_checks import check_an_edited_ticket_is_refused, check_threads_may_share_it
 from onebit.bounds import Claim
-from onebit.checks import check_kernel, check_learner, check_stream, protocol
+from onebit.checks import check_learner, protocol
 from onebit.game import Answer, Guess
-from onebit.inputs import Floats, Integers, Rows
+from onebit.inputs import Floats, Rows
 
 
 class LuckyLabel(onebit.Learner):
@@ -38,16 +38,6 @@ class LuckyLabel(onebit.Learner):
         return answer.correct
 
 
-def own_kernel(X: Floats, Y: Floats) -> Floats:
-    values: Floats = np.exp(-np.abs(X[:, None, :] - Y[None, :, :]).sum(axis=2))
-    return values
-
-
-def own_stream(rounds: int, seed: int) -> tuple[Floats, Integers]:
-    X = np.random.default_rng(seed).normal(size=(rounds, 3))
-    return X, (X[:, 0] > 0).astype(np.int64)
-
-
 def test_a_learner_by_hand_as_documented() -> None:
     left_out = check_learner(LuckyLabel(classes=3))
     assert set(left_out) == {
@@ -64,20 +54,6 @@ def test_a_learner_by_hand_as_documented() -> None:
 @pytest.mark.parametrize("classes", [None, 2, ["yes", "no", "perhaps"]])
 def test_the_classes_of_a_checked_learner_do_not_matter(classes: Any) -> None:
     assert len(check_learner(LuckyLabel(classes=classes))) == 6
-
-
-def test_a_kernel_function_as_documented() -> None:
-    assert "check_sensitivity_bounds_the_kernel" in check_kernel(own_kernel)
-    with pytest.raises(AssertionError, match="positive semidefinite"):
-        check_kernel(lambda X, Y: -own_kernel(X, Y))
-    with pytest.raises(ValueError, match="kernel must be"):
-        check_kernel("rational")  # type: ignore[arg-type]
-
-
-def test_a_stream_of_ones_own_as_documented() -> None:
-    assert check_stream(own_stream) == {}
-    with pytest.raises(AssertionError):
-        check_stream(lambda rounds, seed: own_stream(rounds, 0))
 
 
 class Boastful(onebit.BanditPerceptron):
