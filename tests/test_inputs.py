@@ -15,7 +15,7 @@ from numba.core import event
 
 import onebit
 from onebit import BanditPerceptron, BanditSVM, Learner, NearestNeighbor, play, streams
-from onebit.bounds.claims import check_decimal
+from onebit.bounds import _check_decimal
 from onebit.checks.problems import snapshot
 from onebit.inputs import SparseRows, check_choice, check_integer, check_number, check_rows, take, unlocked
 from onebit.inputs import dense as as_dense
@@ -182,7 +182,7 @@ def test_numbers_that_are_no_floats_are_refused() -> None:
     for bad in (10**400, math.inf, math.nan, np.longdouble("1e4000"), np.longdouble("1e-4000")):
         with pytest.raises(ValueError, match="size must be greater than 0"):
             check_number("size", bad, above=0.0)
-    assert check_decimal("size", np.int64(2**60 + 1)) == check_decimal("size", 2**60 + 1) == 2**60 + 1
+    assert _check_decimal("size", np.int64(2**60 + 1)) == _check_decimal("size", 2**60 + 1) == 2**60 + 1
 
 
 def test_diagonals_beyond_the_whole_numbers_are_refused() -> None:

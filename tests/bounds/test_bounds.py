@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onebit import bounds
-from onebit.bounds import BOUNDS, InversePower, sharper_margin, transformed_margin
+from onebit.bounds import BOUNDS, _InversePower, sharper_margin, transformed_margin
 
 SMALL: dict[str, Any] = {"n_classes": 3, "radius": 1.0, "margin": 0.1, "dimension": 4}
 SMALL |= {"reach": 0.1, "directions": 9, "exploration": 0.5, "n_kernels": 5, "softness": 0.005, "n_hypotheses": 100}
@@ -379,8 +379,8 @@ def test_the_largest_possible_margin() -> None:
 
 
 def test_inverse_square_is_exact() -> None:
-    assert InversePower(3, 10, 400).inverse_square == 3 * 10**400
-    assert InversePower(3, 10, 400).log2 == pytest.approx(-math.log2(3) / 2 - 200 * math.log2(10))
+    assert _InversePower(3, 10, 400).inverse_square == 3 * 10**400
+    assert _InversePower(3, 10, 400).log2 == pytest.approx(-math.log2(3) / 2 - 200 * math.log2(10))
 
 
 @pytest.mark.parametrize("function", [transformed_margin, sharper_margin])

@@ -6,8 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onebit.bounds import BOUNDS, at_most
-from onebit.bounds.claims import check_decimal, squared_ratio
+from onebit.bounds import BOUNDS, _check_decimal, at_most, squared_ratio
 
 
 def test_claims_beyond_a_float_are_told_by_their_logarithm() -> None:
@@ -33,8 +32,8 @@ def test_what_claims_allow() -> None:
 
 
 def test_numbers_are_read_as_decimals() -> None:
-    assert check_decimal("margin", 0.1) == Fraction(1, 10)
-    assert check_decimal("margin", np.float64(0.1)) == Fraction(1, 10)
-    assert check_decimal("margin", 3) == 3
-    assert check_decimal("margin", Fraction(2, 7)) == Fraction(2, 7)
+    assert _check_decimal("margin", 0.1) == Fraction(1, 10)
+    assert _check_decimal("margin", np.float64(0.1)) == Fraction(1, 10)
+    assert _check_decimal("margin", 3) == 3
+    assert _check_decimal("margin", Fraction(2, 7)) == Fraction(2, 7)
     assert squared_ratio(0.7, 0.07) == 100

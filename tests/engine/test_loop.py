@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from onebit.engine.jit import in_python, jit
 from onebit.engine.loop import (
     READY,
     UNSCORED,
@@ -16,6 +14,8 @@ from onebit.engine.loop import (
     note_right,
     ready_if_finite,
 )
+
+from onebit.engine.jit import in_python, jit
 from onebit.inputs import Floats
 from onebit.labels import codes_of_right
 

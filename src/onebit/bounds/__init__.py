@@ -22,8 +22,10 @@ import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from onebit.bounds.claims import BOUNDS as BOUNDS
-from onebit.bounds.claims import MOST_EXACT_EXPONENT, Size, bound, check_decimal, log2, strong_ratio, weak_ratio
+from onebit.bounds.claims import MOST_EXACT_EXPONENT, Size, bound, log2
 from onebit.bounds.claims import Bound as Bound
 from onebit.bounds.claims import Claim as Claim
 from onebit.bounds.claims import at_most as at_most
@@ -31,17 +33,62 @@ from onebit.inputs import check_integer, check_number
 
 # Half a megabyte for one number: larger ones take seconds to multiply out, and say no more than their logarithm.
 _MOST_BITS = 2**22
-# A margin that was measured may be too large by its rounding, and at √2·γ itself the reach is not safe.
+# A margin that was measured may be too large by its rounding: it may exceed the largest possible one by so much, and at
+# √2·γ itself a reach is not safe.
 _SLACK = Fraction(1, 10**9)
+_SAME_UNITS = "Check that margin and radius are in the same units"
 # Theorem 24's proof, case τ < T/2 + 1: (1−q₀)/q₀·(1−(1−q₀)^(T/2)) is at least this times √T, for T ≥ 2 and q₀ = 1/√T.
 _IGNORANT_SLOPE = (1.0 - math.sqrt(0.5)) * (1.0 - math.exp(-0.5))
 _ROUNDED_LOG2 = 60.0  # from here on rounding N down changes log₂ N by less than a float's last digit
 
 
+# How numbers are read.
+
+
+def _check_decimal(name: str, value: Any) -> Fraction:
+    """Return a positive number as the fraction it is written as: 0.1 is 1/10, not the float nearest to it."""
+    if isinstance(value, Fraction) and value > 0:
+        return value
+    number = check_number(name, value, above=0.0)
+    # Beyond 2⁵³ a whole number's float has other digits than it has itself.
+    return Fraction(int(value)) if isinstance(value, (int, np.integer)) else Fraction(repr(number))
+
+
+def squared_ratio(radius: Any, margin: Any) -> Fraction:
+    """Return (R/γ)², which every mistake bound is made of, with both numbers read as decimals."""
+    return (_check_decimal("radius", radius) / _check_decimal("margin", margin)) ** 2
+
+
+def _strong_ratio(n_classes: Any, radius: Any, margin: Any) -> tuple[int, Fraction]:
+    """Return K and (R/γ)², having checked that a strong margin can be that large: γ ≤ 2R/√K."""
+    K = check_integer("n_classes", n_classes, low=1)
+    return K, _checked_ratio(radius, margin, Fraction(K, 4), "2·radius/√n_classes", f"strong margin of {K} classes")
+
+
+def _weak_ratio(n_classes: Any, radius: Any, margin: Any, *, remedy: str = _SAME_UNITS) -> tuple[int, Fraction]:
+    """Return K and (R/γ)², having checked that a weak margin can be that large: γ² ≤ R²·K/(K−1)."""
+    K = check_integer("n_classes", n_classes, low=2)
+    what = f"weak margin of {K} classes"
+    return K, _checked_ratio(radius, margin, Fraction(K - 1, K), "radius·√(K/(K−1))", what, remedy)
+
+
+def _checked_ratio(
+    radius: Any, margin: Any, least: Fraction, formula: str, what: str, remedy: str = _SAME_UNITS
+) -> Fraction:
+    ratio = squared_ratio(radius, margin)
+    if ratio * (1 + _SLACK) < least:
+        raise ValueError(
+            f"margin must be at most {formula} = {float(radius) / math.sqrt(least):.6g}, the largest {what} within "
+            f"radius {radius!r}; got {margin!r}. {remedy}"
+        )
+    # A margin rounded past its limit counts as the limit.
+    return max(ratio, least)
+
+
 # Theorem 5: the rational kernel makes a strong margin of a weak one.
 
 
-class InversePower(NamedTuple):
+class _InversePower(NamedTuple):
     """The number 1/√(factor · base^exponent · 2^twos), for whole numbers too large for a float or even for memory."""
 
     factor: int
@@ -67,11 +114,11 @@ class InversePower(NamedTuple):
 class TransformedMargin(NamedTuple):
     """What Theorem 5 promises: γ' is the larger of γ₁ (Chebyshev) and γ₂ (rational functions)."""
 
-    chebyshev: InversePower
-    rational: InversePower
+    chebyshev: _InversePower
+    rational: _InversePower
 
     @property
-    def larger(self) -> InversePower:
+    def larger(self) -> _InversePower:
         """γ' = max(γ₁, γ₂)."""
         return max(self, key=lambda margin: margin.log2)
 
@@ -121,16 +168,16 @@ def sharper_margin(n_classes: int, margin: float | Fraction) -> TransformedMargi
 
 
 def _unit_margin(n_classes: Any, margin: Any) -> tuple[int, Fraction]:
-    K, _ = weak_ratio(n_classes, 1, margin, remedy="For rows of length up to R give margin/R")
-    return K, check_decimal("margin", margin)
+    K, _ = _weak_ratio(n_classes, 1, margin, remedy="For rows of length up to R give margin/R")
+    return K, _check_decimal("margin", margin)
 
 
 def _both_margins(K: int, S: int, s: int, constant: int, factors: tuple[int, int]) -> TransformedMargin:
     L, r = _log2_up(2 * K - 2), 2 * math.ceil(Fraction(_log2_up(4 * K - 3), 4)) + 1
     base = 2 ** (s + 1) * r * (K - 1) * (4 * s + 2)
     return TransformedMargin(
-        InversePower(factors[0] * K, constant * L * S, L * S),
-        InversePower(factors[1] * K * (4 * K - 5) ** 2, base, (2 * s + 1) * r * (K - 1), 2 * (K - 1)),
+        _InversePower(factors[0] * K, constant * L * S, L * S),
+        _InversePower(factors[1] * K * (4 * K - 5) ** 2, base, (2 * s + 1) * r * (K - 1), 2 * (K - 1)),
     )
 
 
@@ -148,7 +195,7 @@ def _log2_up(number: int) -> int:
 
 
 @bound("5", "lower", "strong margin", binds="Rational()")
-def rational_kernel_margin(n_classes: int, margin: float) -> InversePower:
+def rational_kernel_margin(n_classes: int, margin: float) -> _InversePower:
     """Return γ' = max(γ₁, γ₂): the strong margin in the rational kernel's space of weakly separable examples.
 
     Zero where it is below the smallest float; `transformed_margin` has both exactly.
@@ -161,7 +208,7 @@ def rational_kernel_margin(n_classes: int, margin: float) -> InversePower:
 
 def _updates(n_classes: int, radius: float, margin: float) -> tuple[int, int]:
     """Return K and ⌊4(R/γ)²⌋."""
-    K, ratio = strong_ratio(n_classes, radius, margin)
+    K, ratio = _strong_ratio(n_classes, radius, margin)
     return K, math.floor(4 * ratio)
 
 
@@ -190,7 +237,7 @@ class _RationalMistakes(NamedTuple):
     """(K−1)·8/γ'²: k(x, x) ≤ 2 makes 4(R/γ')² = 8/γ'², and 1/γ'² is a whole number, so the floor does nothing."""
 
     K: int
-    margin: InversePower
+    margin: _InversePower
 
     @property
     def log2(self) -> float:
@@ -221,7 +268,7 @@ def rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> _RationalMi
 def multiclass_perceptron_mistakes(radius: float, margin: float) -> int:
     """Return ⌊2(R/γ)²⌋: the mistakes of the Multiclass Perceptron, told every label, on weakly separable examples."""
     # The bound has no K; of all numbers of classes two have the largest weak margin.
-    return math.floor(2 * weak_ratio(2, radius, margin)[1])
+    return math.floor(2 * _weak_ratio(2, radius, margin)[1])
 
 
 @bound("FullInformationSVM", "upper", "mistakes", binds="FullInformationSVM with a hard margin")
@@ -244,15 +291,15 @@ def bandit_svm_mistakes(n_classes: int, radius: float, margin: float, exploratio
     check_number("exploration", exploration, above=0.0, at_most=1.0)
     K, updates = _updates(n_classes, radius, margin)
     # A mistake where a class claims x counts once; where none does, K/p−1 are made on average for each right guess.
-    return Size(max(Fraction(1), K / check_decimal("exploration", exploration) - 1) * updates)
+    return Size(max(Fraction(1), K / _check_decimal("exploration", exploration) - 1) * updates)
 
 
 @bound("BanditSVM-guarded", "upper", binds="guarded BanditSVM")
 def guarded_svm_mistakes(n_classes: int, radius: float, margin: float, n_kernels: int, softness: float) -> int:
     """Return 11 + 31(K−1)(mB + m − 1), B = ⌊16(1 + 1/(2C))(R/γ)²⌋: the expected mistakes of guarded BanditSVM."""
     kernels = check_integer("n_kernels", n_kernels, low=1)
-    slack = Fraction(0) if not isinstance(softness, bool) and softness == 0 else check_decimal("softness", softness)
-    K, ratio = strong_ratio(n_classes, radius, margin)
+    slack = Fraction(0) if not isinstance(softness, bool) and softness == 0 else _check_decimal("softness", softness)
+    K, ratio = _strong_ratio(n_classes, radius, margin)
     productive = math.floor(16 * (1 + slack) * ratio)
     # Ten disputed mistakes are waited for, and thirty more for each one that is made by following the reference.
     return 11 + 31 * max(1, K - 1) * (kernels * productive + kernels - 1)
@@ -272,19 +319,19 @@ def is_safe_reach(reach: float, margin: float) -> bool:
     This is Lemma 19, which has γ in place of every number below √2·γ.
     """
     # In squares √2 need not be rounded.
-    return check_decimal("reach", reach) ** 2 < 2 * check_decimal("margin", margin) ** 2 * (1 - _SLACK)
+    return _check_decimal("reach", reach) ** 2 < 2 * _check_decimal("margin", margin) ** 2 * (1 - _SLACK)
 
 
 def packing_bound(radius: float | Fraction, distance: float | Fraction, dimension: int) -> Fraction:
     """Return Lemma 20's (2R/r+1)^d, exactly: the most points in a ball of radius R, any two more than r apart."""
-    base = 2 * check_decimal("radius", radius) / check_decimal("distance", distance) + 1
+    base = 2 * _check_decimal("radius", radius) / _check_decimal("distance", distance) + 1
     return Fraction(base ** check_integer("dimension", dimension, low=1))
 
 
 def _neighbors(n_classes: int, radius: float, reach: float, dimension: int) -> Size:
     """Return (K−1)(2R/r+1)^d."""
     K, d = check_integer("n_classes", n_classes, low=1), check_integer("dimension", dimension, low=1)
-    return Size(Fraction(K - 1), packing_bound(radius, check_decimal("reach", reach), 1), Fraction(d))
+    return Size(Fraction(K - 1), packing_bound(radius, _check_decimal("reach", reach), 1), Fraction(d))
 
 
 @bound("21-reach", "upper", binds="nearest neighbour within a safe reach")
@@ -303,14 +350,14 @@ def nearest_neighbor_memory(radius: float, reach: float, dimension: int) -> Size
 @bound("21", "upper", binds="nearest neighbour within the weak margin")
 def nearest_neighbor_mistakes(n_classes: int, radius: float, margin: float, dimension: int) -> Size:
     """Return (K−1)(2R/γ+1)^d: the expected mistakes of nearest neighbour within γ on weakly separable examples."""
-    weak_ratio(n_classes, radius, margin)
+    _weak_ratio(n_classes, radius, margin)
     return _neighbors(n_classes, radius, margin, dimension)
 
 
 @bound("21-sharp", "upper", binds="nearest neighbour just within √2 times the weak margin")
 def nearest_neighbor_mistakes_sharp(n_classes: int, radius: float, margin: float, dimension: int) -> Size:
     """Return (K−1)(√2·R/γ+1)^d: nearest neighbour within a radius just below √2·γ instead of γ."""
-    K, ratio = weak_ratio(n_classes, radius, margin)
+    K, ratio = _weak_ratio(n_classes, radius, margin)
     square, d = 2 * ratio, Fraction(check_integer("dimension", dimension, low=1))
     # √2·R/γ is the only root; where it is beyond a float the 1 does not matter.
     base, exponent = (Fraction(math.sqrt(square) + 1.0), d) if square < 2**1000 else (square, d / 2)
@@ -322,7 +369,7 @@ def nearest_neighbor_mistakes_sharp(n_classes: int, radius: float, margin: float
 
 def most_directions(margin: float, n_features: int) -> int:
     """Return ⌊N⌋, N = (1/(160γ))^((d−2)/2), the directions that Lemma 25 has for γ < 1/160 and d ≥ 2; exactly."""
-    d, gamma = check_integer("n_features", n_features, low=2), check_decimal("margin", margin)
+    d, gamma = check_integer("n_features", n_features, low=2), _check_decimal("margin", margin)
     if 160 * gamma >= 1:
         raise ValueError(
             f"margin must be below 1/160 = {1 / 160} for Lemma 25; got {margin!r}. Use a smaller margin: for larger "
@@ -338,7 +385,7 @@ def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
 
     There are at most (R/γ)² classes.
     """
-    K, ratio = strong_ratio(n_classes, radius, margin)
+    K, ratio = _strong_ratio(n_classes, radius, margin)
     if ratio < K:
         raise ValueError(
             f"n_classes must be at most (radius/margin)² = {float(ratio):.6g} for Theorem 3; got {n_classes!r}. "
@@ -354,14 +401,14 @@ def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> Siz
 
     The paper's remark asks for γ ≤ R; needed is γ ≤ 2R/√K, without which no strongly separable example exists.
     """
-    K, _ = strong_ratio(n_classes, radius, margin)
+    K, _ = _strong_ratio(n_classes, radius, margin)
     return Size(Fraction(K - 1, 2))
 
 
 @bound("11", "lower", binds="every learner")
 def full_information_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
     """Return ½⌊(R/γ)²⌋: expected mistakes that some weakly separable sequence forces on any learner told all labels."""
-    _, ratio = weak_ratio(n_classes, radius, margin)
+    _, ratio = _weak_ratio(n_classes, radius, margin)
     # Nothing can be known of a label that was drawn: among K ≥ 2 it is guessed wrong with a chance of ½ or more.
     return Size(Fraction(math.floor(ratio), 2))
 
@@ -369,7 +416,7 @@ def full_information_lower_bound(n_classes: int, radius: float, margin: float) -
 @bound("11-sharp", "lower", binds="every learner")
 def full_information_lower_bound_sharp(n_classes: int, radius: float, margin: float) -> Size:
     """Return ⌊(R/γ)²⌋(1−1/K): what Theorem 11's construction forces; on average no learner errs more often there."""
-    K, ratio = weak_ratio(n_classes, radius, margin)
+    K, ratio = _weak_ratio(n_classes, radius, margin)
     return Size(math.floor(ratio) * (1 - Fraction(1, K)))
 
 
@@ -385,7 +432,7 @@ def ignorant_lower_bound(margin: float, dimension: int) -> Size:
 
 def _ignorant_power(margin: float, dimension: int) -> tuple[Fraction, Fraction]:
     """Return 1/(160γ) and (d−2)/4."""
-    gamma, d = check_decimal("margin", margin), check_integer("dimension", dimension, low=1)
+    gamma, d = _check_decimal("margin", margin), check_integer("dimension", dimension, low=1)
     if gamma >= 1:
         raise ValueError(f"margin must be below 1 for Theorem 24; got {margin!r}. Divide it by the radius")
     return 1 / (160 * gamma), Fraction(d - 2, 4)

@@ -1,7 +1,6 @@
-"""What a theorem says for given numbers (`Claim`), the list of all theorems (`BOUNDS`), and how numbers are read.
+"""What a theorem says for given numbers (`Claim`), and the list of all theorems (`BOUNDS`).
 
-A number is read as the decimal it is written as (0.1 is one tenth), and quotients are formed as fractions, so that a
-floor never sees rounding. What outgrows a float is kept as its base-2 logarithm.
+What outgrows a float is kept as its base-2 logarithm.
 """
 
 import inspect
@@ -11,10 +10,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import update_wrapper
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec
-
-import numpy as np
-
-from onebit.inputs import check_integer, check_number
 
 About = Literal["updates", "mistakes", "expected mistakes", "strong margin"]
 _Side = Literal["upper", "lower"]
@@ -38,10 +33,6 @@ _MEANINGS = {
     "softness": "1/(2C), 0 for a hard margin",
     "n_hypotheses": "H, the number of hypotheses",
 }
-
-# A margin that was measured may exceed the largest possible one by its rounding.
-_SLACK = Fraction(1, 10**9)
-_SAME_UNITS = "Check that margin and radius are in the same units"
 
 
 @dataclass(frozen=True)
@@ -183,43 +174,3 @@ def bound(
         return made
 
     return enter
-
-
-def check_decimal(name: str, value: Any) -> Fraction:
-    """Return a positive number as the fraction it is written as: 0.1 is 1/10, not the float nearest to it."""
-    if isinstance(value, Fraction) and value > 0:
-        return value
-    number = check_number(name, value, above=0.0)
-    # Beyond 2⁵³ a whole number's float has other digits than it has itself.
-    return Fraction(int(value)) if isinstance(value, (int, np.integer)) else Fraction(repr(number))
-
-
-def squared_ratio(radius: Any, margin: Any) -> Fraction:
-    """Return (R/γ)², which every mistake bound is made of, with both numbers read as decimals."""
-    return (check_decimal("radius", radius) / check_decimal("margin", margin)) ** 2
-
-
-def strong_ratio(n_classes: Any, radius: Any, margin: Any) -> tuple[int, Fraction]:
-    """Return K and (R/γ)², having checked that a strong margin can be that large: γ ≤ 2R/√K."""
-    K = check_integer("n_classes", n_classes, low=1)
-    return K, _checked_ratio(radius, margin, Fraction(K, 4), "2·radius/√n_classes", f"strong margin of {K} classes")
-
-
-def weak_ratio(n_classes: Any, radius: Any, margin: Any, *, remedy: str = _SAME_UNITS) -> tuple[int, Fraction]:
-    """Return K and (R/γ)², having checked that a weak margin can be that large: γ² ≤ R²·K/(K−1)."""
-    K = check_integer("n_classes", n_classes, low=2)
-    what = f"weak margin of {K} classes"
-    return K, _checked_ratio(radius, margin, Fraction(K - 1, K), "radius·√(K/(K−1))", what, remedy)
-
-
-def _checked_ratio(
-    radius: Any, margin: Any, least: Fraction, formula: str, what: str, remedy: str = _SAME_UNITS
-) -> Fraction:
-    ratio = squared_ratio(radius, margin)
-    if ratio * (1 + _SLACK) < least:
-        raise ValueError(
-            f"margin must be at most {formula} = {float(radius) / math.sqrt(least):.6g}, the largest {what} within "
-            f"radius {radius!r}; got {margin!r}. {remedy}"
-        )
-    # A margin rounded past its limit counts as the limit.
-    return max(ratio, least)

@@ -26,8 +26,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from onebit.bounds import BOUNDS, Claim, most_directions
-from onebit.bounds.claims import squared_ratio
+from onebit.bounds import BOUNDS, Claim, most_directions, squared_ratio
 from onebit.engine.randomness import STREAM, random_numbers
 from onebit.inputs import Floats, Integers, check_integer, check_seed
 from onebit.streams.data_set import LearnerView
