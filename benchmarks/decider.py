@@ -18,7 +18,6 @@ from rich.console import Console
 from rich.table import Table
 
 import onebit
-from onebit.decider.replay import replay
 from onebit.reporting.text import grouped
 
 CLASSES, FEATURES = 26, 16
@@ -119,7 +118,7 @@ def main() -> None:
         with onebit.Decider.open(path) as desk:
             console.print(f"opened with a snapshot in {time.perf_counter() - begin:.2f} s")
             begin = time.perf_counter()
-            replay(desk._log, desk._settings, from_snapshot=False)
+            desk._history.replay(from_snapshot=False)
             speed = desk.status().events / (time.perf_counter() - begin)
             console.print(f"replayed from the beginning: {grouped(speed)} events a second")
 

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from in_process import onebit
-from onebit.service.tokens import read_tokens
+from onebit.service.tokens import Tokens
 
 
 def test_tokens_are_added_listed_and_removed(tmp_path: Path) -> None:
     folder = str(tmp_path / "served")
     made = onebit("tokens", "add", folder, "app", "--role", "play", "--role", "read", "--namespace", "shop")
     assert made.stdout.startswith("onebit_")
-    assert [each.roles for each in read_tokens(Path(folder))] == [["play", "read"]]
+    assert [each.roles for each in Tokens(Path(folder)).stored()] == [["play", "read"]]
     listed = onebit("tokens", "list", folder).stdout
     assert "app" in listed
     assert made.stdout.strip() not in listed

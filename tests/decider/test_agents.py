@@ -19,7 +19,7 @@ from onebit.decider.calls import Verb
 from onebit.decider.client import LARGEST_BODY, RemoteDecider
 from onebit.decider.decider import Decider
 from onebit.decider.requests import checked, request_of
-from onebit.service.tokens import add_token
+from onebit.service.tokens import Tokens
 from served import serving_here
 
 mcp = pytest.importorskip("mcp")
@@ -84,7 +84,7 @@ def test_every_verb(desk: Decider, mode: str) -> None:
 
 
 def test_every_verb_of_a_service(tmp_path: Path) -> None:
-    tokens = {role: add_token(tmp_path, role, [role], ["shop"]) for role in ("admin", "play")}
+    tokens = {role: Tokens(tmp_path).add(role, [role], ["shop"]) for role in ("admin", "play")}
     with serving_here(tmp_path) as url:
         with onebit.Client(url, tokens["admin"]) as client:
             talk(client.create("shop/models", LABELS, "BanditPerceptron"), every_verb)

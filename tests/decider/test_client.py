@@ -22,7 +22,7 @@ pytest.importorskip("starlette")
 from onebit.decider.client import Client, _error_of
 from onebit.decider.decider import Decider
 from onebit.decider.tickets import Kind, LogError, LogWriteError, OwnedError, TicketConflictError
-from onebit.service.tokens import add_token
+from onebit.service.tokens import Tokens
 from served import serving_here
 
 NAME = "shop/routing"
@@ -135,7 +135,7 @@ def test_errors_are_the_librarys_own(url: str) -> None:
 
 
 def test_tokens(tmp_path: Path) -> None:
-    token = add_token(tmp_path, "app", ["admin"], ["shop"])
+    token = Tokens(tmp_path).add("app", ["admin"], ["shop"])
     with (
         serving_here(tmp_path, under="/tools/onebit") as url,
         Client(url, retries=0) as nobody,
@@ -218,7 +218,7 @@ def test_what_is_not_sent_again_needs_no_connection_of_before(url: str) -> None:
 
 def kill_and_check(folder: Path, kills: int, n_threads: int) -> None:
     """Kill a service under load, again and again; its clients go on as if nothing had happened."""
-    port, chance, token = free_port(), random.Random(kills), add_token(folder, "app", ["admin"], ["shop"])
+    port, chance, token = free_port(), random.Random(kills), Tokens(folder).add("app", ["admin"], ["shop"])
     told: list[tuple[str, str, Any]] = []
     is_over = threading.Event()
     failures: list[BaseException] = []

@@ -18,7 +18,7 @@ import onebit
 from onebit.cli.serve import _LOG_VARIABLE
 from onebit.cli.serve import command as serve
 from onebit.decider.decider import Decider
-from onebit.decider.log import FORMAT_VERSION, Snapshot
+from onebit.decider.log import EventLog, Snapshot
 from onebit.decider.postgres import Database, PostgresLog
 from onebit.decider.tickets import Event, Kind, LogError, LogUnsureError, LogWriteError, OwnedError, UnreachableError
 from postgres_server import REQUIRED, Server, require_server
@@ -404,7 +404,7 @@ def test_a_newer_format_is_refused(in_database: InDatabase) -> None:
             PostgresLog(*in_database)
     finally:
         with psycopg.connect(in_database[0]) as connection:
-            connection.execute(f"UPDATE onebit.format SET version = {FORMAT_VERSION}")
+            connection.execute(f"UPDATE onebit.format SET version = {EventLog.FORMAT_VERSION}")
 
 
 def test_an_event_that_is_missing_at_the_end_is_noticed(in_database: InDatabase) -> None:

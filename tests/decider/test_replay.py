@@ -9,7 +9,7 @@ import onebit
 from live_places import Place
 from onebit.checks.problems import noisy_problem
 from onebit.decider.decider import Decider
-from onebit.decider.replay import _same_state, replay
+from onebit.decider.replay import _same_state
 from onebit.decider.settings import Settings
 from onebit.decider.state import State
 from onebit.decider.tickets import ReplayWarning
@@ -70,12 +70,12 @@ LIMITS = [{}, {"exploration_floor": 0.3}, {"wrong_at_most": 0.2}, {"ask_at_most"
 def test_a_replay_gives_the_state(file: Place, learner: onebit.Learner, limits: dict[str, float]) -> None:
     with file.open(classes=NAMES, learner=learner, **limits) as desk:
         a_year(desk)
-        again = replay(desk._log, desk._settings, from_snapshot=False)
+        again = desk._history.replay(from_snapshot=False)
         assert everything(again) == everything(desk._state)
         assert _same_state(again, desk._state)
         assert (desk.status().asked > 0) == bool({"wrong_at_most", "ask_at_most"} & limits.keys())
         desk.snapshot()
-        restored = replay(desk._log, desk._settings)
+        restored = desk._history.replay()
         assert restored.restored == desk._log.last_seq
         assert everything(restored) == everything(desk._state)
         plain = [[each._replace(row=None) for each in found.open.values()] for found in (restored, desk._state)]

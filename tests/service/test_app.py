@@ -14,7 +14,7 @@ from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.service.app import _ROUTES, _api_page, _document
 from onebit.service.gate import _Allowance
-from onebit.service.tokens import add_token
+from onebit.service.tokens import Tokens
 from served import DESK, LIGHT, Served, is_problem
 
 
@@ -215,7 +215,7 @@ def test_names_that_would_be_paths(shared: Served, name: str) -> None:
 def test_roles_and_namespaces(tmp_path: Path) -> None:
     names = {"player": ["play"], "reader": ["read"], "boss": ["admin"], "other": ["admin"]}
     token = {
-        name: add_token(tmp_path, name, roles, ["*"] if name == "boss" else ["shop" if name != "other" else "else"])
+        name: Tokens(tmp_path).add(name, roles, ["*"] if name == "boss" else ["shop" if name != "other" else "else"])
         for name, roles in names.items()
     }
     with Served(tmp_path) as served:
@@ -244,7 +244,7 @@ def test_roles_and_namespaces(tmp_path: Path) -> None:
 
 
 def test_without_a_token(tmp_path: Path) -> None:
-    token = add_token(tmp_path, "app", ["play"], ["*"])
+    token = Tokens(tmp_path).add("app", ["play"], ["*"])
     with Served(tmp_path, tokens_required=True) as served:
         for authorization in (
             "",

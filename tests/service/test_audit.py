@@ -13,7 +13,7 @@ pytest.importorskip("starlette")
 
 from onebit.cli.serve import command as serve
 from onebit.service.audit import AuditLog
-from onebit.service.tokens import add_token
+from onebit.service.tokens import Tokens
 from served import DESK, LIGHT, Served
 
 
@@ -22,7 +22,9 @@ def audited(folder: Path, file: str = "audit.jsonl") -> list[Any]:
 
 
 def test_who_did_what_is_noted(tmp_path: Path) -> None:
-    boss, player = (f"Bearer {add_token(tmp_path, *who, ['*'])}" for who in (("boss", ["admin"]), ("player", ["play"])))
+    boss, player = (
+        f"Bearer {Tokens(tmp_path).add(*who, ['*'])}" for who in (("boss", ["admin"]), ("player", ["play"]))
+    )
     with Served(tmp_path) as served:
         served.ask("PUT", DESK, LIGHT, authorization=boss)
         ticket = served.ask("POST", f"{DESK}/guess", {"record": {"x": "a secret"}}, authorization=player).json
@@ -141,7 +143,7 @@ def test_a_service_without_room_for_its_audit_log_does_not_start(tmp_path: Path)
 
 
 def test_the_name_of_an_expired_token_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    token = add_token(tmp_path, "short", ["admin"], ["*"], "30m")
+    token = Tokens(tmp_path).add("short", ["admin"], ["*"], "30m")
     now = time.time() + 1801
     monkeypatch.setattr("onebit.service.tokens.time.time", lambda: now)
     with Served(tmp_path) as served:

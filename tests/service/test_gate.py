@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from onebit.decider.client import LARGEST_BODY, Client
 from onebit.decider.decider import Decider
-from onebit.service.tokens import add_token
+from onebit.service.tokens import Tokens
 from served import LIGHT, Served, serving_here
 
 SECRET = "the-label-of-somebody-else"
@@ -145,9 +145,9 @@ def requests(paths: dict[str, Any]) -> st.SearchStrategy[Sent]:
 
 def fuzz(folder: Path, n_requests: int) -> Counter[int]:
     """Send so many, and return how often each status came."""
-    tokens = {role: add_token(folder, role, [role], ["shop"]) for role in ("admin", "play", "read")}
+    tokens = {role: Tokens(folder).add(role, [role], ["shop"]) for role in ("admin", "play", "read")}
     tokens |= {"nobody": "", "broken": "onebit_\xff"}
-    owner = {"authorization": f"Bearer {add_token(folder, 'owner', ['admin'], ['vault'])}"}
+    owner = {"authorization": f"Bearer {Tokens(folder).add('owner', ['admin'], ['vault'])}"}
     told: Counter[int] = Counter()
     tickets: list[str] = []
     with Served(folder, rate=0.0, tokens_required=True) as served:
@@ -252,7 +252,7 @@ class Attacked(NamedTuple):
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
     folder = tmp_path_factory.mktemp("attacked")
-    token = add_token(folder, "admin", ["admin"], ["shop"])
+    token = Tokens(folder).add("admin", ["admin"], ["shop"])
     with serving_here(folder, tokens_required=True) as url:
         with Client(url, token) as client:
             client.create("shop/routing", **LIGHT)

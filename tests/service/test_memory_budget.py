@@ -9,12 +9,13 @@ import pytest
 pytest.importorskip("starlette")
 
 import onebit
-from onebit.decider.decider import BASE_BYTES, Decider
+from onebit.decider.decider import Decider
 from onebit.machine_memory import Budget, MemoryBudgetError
 from served import Reply, Served
 
 WIDE = [1.0] * 300  # with room for more: 308 places
 FULL: dict[str, Any] = {"classes": ["a", "b", "c", "d"], "learner": "LinUCB"}
+BASE_BYTES = Decider.least_bytes()
 ONE = BASE_BYTES + 16 * 4 * 400 * 400  # a bit more than such a decider takes
 
 

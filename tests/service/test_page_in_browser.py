@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import onebit
 from browser import NEEDS_BROWSER, SCRIPT, SECONDS, launched
-from onebit.service.tokens import add_token
+from onebit.service.tokens import Tokens
 from served import serving_here
 
 pytestmark = NEEDS_BROWSER
@@ -194,7 +194,7 @@ def test_a_token_is_asked_for_and_kept_in_the_tab(context: BrowserContext, tmp_p
     server = Server(tmp_path)
     try:
         fill(server.address, "shop/routing", 3, classes=["a", "b"])
-        token = {name: add_token(tmp_path, name, [name], ["shop"]) for name in ("read", "play", "admin")}
+        token = {name: Tokens(tmp_path).add(name, [name], ["shop"]) for name in ("read", "play", "admin")}
         page = context.new_page()
         page.goto(f"{server.address}/desk/shop/routing")
 
@@ -250,7 +250,7 @@ def test_a_service_that_dies_and_comes_back(context: BrowserContext, tmp_path: P
 def test_a_proxy_keeps_the_service_under_a_path(context: BrowserContext, tmp_path: Path) -> None:
     with serving_here(tmp_path, under="/tools/onebit") as address:
         fill(address, "shop/routing", 3, classes=["a", "b"])
-        token = add_token(tmp_path, "all", ["admin"], ["*"])
+        token = Tokens(tmp_path).add("all", ["admin"], ["*"])
         time.sleep(1.1)  # the service looks again
         page = context.new_page()
         asked: list[str] = []

@@ -22,7 +22,7 @@ from onebit.decider.replay import kernel_weights
 from onebit.decider.state import State
 from onebit.service.app import _PAGE, _shown_record
 from onebit.service.gate import _PAGE_PARTS
-from onebit.service.tokens import add_token
+from onebit.service.tokens import Tokens
 from served import Served
 
 SCRIPT = "<img src=x onerror=alert(1)>"
@@ -227,7 +227,7 @@ def test_records_are_shown_as_texts_of_a_bounded_length() -> None:
 def test_who_may_look_and_answer(tmp_path: Path) -> None:
     who = {"player": ["play"], "reader": ["read"], "boss": ["admin"], "other": ["read"]}
     token = {
-        name: add_token(tmp_path, name, roles, ["else" if name == "other" else "shop"]) for name, roles in who.items()
+        name: Tokens(tmp_path).add(name, roles, ["else" if name == "other" else "shop"]) for name, roles in who.items()
     }
     with Served(tmp_path) as served:
 

@@ -22,7 +22,7 @@ pytest.importorskip("starlette")
 
 from onebit.service.app import Service
 from onebit.service.server import Connections, _counted_as, raise_file_limit
-from onebit.service.tokens import add_token
+from onebit.service.tokens import Tokens
 from served import DESK, LIGHT, running_here, serving_here
 
 HALF_A_HEAD = b"POST /v1/shop/routing/guess HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
@@ -135,7 +135,7 @@ def test_whoever_is_refused_can_read_so_while_it_sends(tmp_path: Path) -> None:
 
 
 def test_only_who_has_a_token_is_known(tmp_path: Path) -> None:
-    token, places = add_token(tmp_path, "app", ["admin"], ["*"]), Connections(16, 16)
+    token, places = Tokens(tmp_path).add("app", ["admin"], ["*"]), Connections(16, 16)
     with serving_here(tmp_path, places=places, tokens_required=True) as url:
         for number, shown, path in ((2, "", "/healthz"), (3, "wrong", DESK), (4, token, DESK)):
             asking = Asking(url, number, shown)
@@ -237,7 +237,7 @@ def test_large_requests_that_arrive_slowly_take_bounded_memory(tmp_path: Path, m
 
 @pytest.mark.parametrize("path", ["/", "/healthz", "/page/desk.js"])
 def test_nothing_is_read_of_what_is_sent_without_a_token(tmp_path: Path, path: str) -> None:
-    add_token(tmp_path, "app", ["play"], ["*"])
+    Tokens(tmp_path).add("app", ["play"], ["*"])
     with serving_here(tmp_path) as url:
         at = urlsplit(url)
         with socket.create_connection((str(at.hostname), at.port), timeout=5) as sent:

@@ -12,52 +12,52 @@ from typing import Any
 import pytest
 
 pytest.importorskip("starlette")
-from onebit.service.tokens import FILE, Tokens, _expiry, add_token, check_name, read_tokens, remove_token
+from onebit.service.tokens import Tokens, _expiry, check_name
 from served import DESK, LIGHT, Served, is_problem
 
 
 def test_tokens_come_and_go_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.service.tokens._LOOK_AGAIN_SECONDS", -1.0)
-    tokens = Tokens(tmp_path, required=False)
+    tokens = Tokens(tmp_path)
     assert tokens.caller(None) is not None
-    token = add_token(tmp_path, "app", ["play"], ["shop"])
+    token = Tokens(tmp_path).add("app", ["play"], ["shop"])
     assert tokens.caller(None) is None
     caller = tokens.caller(f"bearer {token}")
     assert caller is not None
     assert (caller.name, caller.all_roles) == ("app", ["play"])
-    assert token not in (tmp_path / FILE).read_text(encoding="utf-8")
-    assert (tmp_path / FILE).stat().st_mode & 0o077 == 0
-    remove_token(tmp_path, "app")
+    assert token not in (tmp_path / "tokens.json").read_text(encoding="utf-8")
+    assert (tmp_path / "tokens.json").stat().st_mode & 0o077 == 0
+    Tokens(tmp_path).remove("app")
     assert tokens.caller(f"bearer {token}") is None
     assert tokens.caller(None) is None, "it stays closed when the last one is gone"
-    (tmp_path / FILE).write_text("[{}]", encoding="utf-8")
-    assert Tokens(tmp_path, required=False).caller(None) is None, "a broken file lets nobody in"
+    (tmp_path / "tokens.json").write_text("[{}]", encoding="utf-8")
+    assert Tokens(tmp_path).caller(None) is None, "a broken file lets nobody in"
 
 
 def test_tokens_that_could_not_be_read_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.service.tokens._LOOK_AGAIN_SECONDS", -1.0)
-    token = add_token(tmp_path, "app", ["play"], ["shop"])
+    token = Tokens(tmp_path).add("app", ["play"], ["shop"])
 
-    def refuse(_folder: Path) -> Any:
+    def refuse(_tokens: Tokens) -> Any:
         raise PermissionError
 
     with monkeypatch.context() as patched:
-        patched.setattr("onebit.service.tokens.read_tokens", refuse)
-        tokens = Tokens(tmp_path, required=False)
+        patched.setattr(Tokens, "stored", refuse)
+        tokens = Tokens(tmp_path)
         assert tokens.caller(f"bearer {token}") is None
     assert tokens.caller(f"bearer {token}") is not None, "whose rights changed, and nothing else"
 
 
 def test_a_file_of_tokens_means_that_tokens_are_required(tmp_path: Path) -> None:
-    add_token(tmp_path, "app", ["admin"], ["*"])
-    assert remove_token(tmp_path, "app") == 0
-    assert Tokens(tmp_path, required=False).caller(None) is None, "it is empty"
+    Tokens(tmp_path).add("app", ["admin"], ["*"])
+    assert Tokens(tmp_path).remove("app") == 0
+    assert Tokens(tmp_path).caller(None) is None, "it is empty"
     with Served(tmp_path) as served:
         assert is_problem(served.ask("PUT", DESK, LIGHT), 401)
-        token = add_token(tmp_path, "new", ["admin"], ["*"])
+        token = Tokens(tmp_path).add("new", ["admin"], ["*"])
         served.service.tokens._looked = 0.0
         assert served.ask("PUT", DESK, LIGHT, authorization=f"Bearer {token}").status == 201
-        (tmp_path / FILE).unlink()
+        (tmp_path / "tokens.json").unlink()
         served.service.tokens._looked = 0.0
         assert is_problem(served.ask("GET", "/v1"), 401)
     with Served(tmp_path) as served:
@@ -71,16 +71,16 @@ def test_a_file_of_tokens_that_cannot_be_looked_at_lets_nobody_in(
         raise PermissionError
 
     monkeypatch.setattr(Path, "stat", refuse)
-    assert Tokens(tmp_path, required=False).caller(None) is None
+    assert Tokens(tmp_path).caller(None) is None
 
 
 def test_tokens_expire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for text in ("", "d", "0d", "-1d", "1y", "1.5d", "999999w", "2020-01-01", "tomorrow", "٣d"):
         with pytest.raises(ValueError, match="expires must be"):
-            add_token(tmp_path, "app", ["play"], ["*"], text)
-    assert not (tmp_path / FILE).exists()
+            Tokens(tmp_path).add("app", ["play"], ["*"], text)
+    assert not (tmp_path / "tokens.json").exists()
     token = {
-        name: f"Bearer {add_token(tmp_path, name, ['admin'], ['*'], ends)}"
+        name: f"Bearer {Tokens(tmp_path).add(name, ['admin'], ['*'], ends)}"
         for name, ends in {"short": "30m", "long": "2999-01-01T12:00:00+02:00", "endless": None}.items()
     }
     with Served(tmp_path) as served:
@@ -106,22 +106,22 @@ def test_names_are_safe_in_addresses_and_as_files() -> None:
 
 
 def test_a_token_from_before_tokens_expired_still_works(tmp_path: Path) -> None:
-    token = add_token(tmp_path, "app", ["play"], ["*"])
-    (known,) = json.loads((tmp_path / FILE).read_bytes())
+    token = Tokens(tmp_path).add("app", ["play"], ["*"])
+    (known,) = json.loads((tmp_path / "tokens.json").read_bytes())
     del known["expires"]
-    (tmp_path / FILE).write_text(json.dumps([known]), encoding="utf-8")
-    caller = Tokens(tmp_path, required=False).caller(f"Bearer {token}")
+    (tmp_path / "tokens.json").write_text(json.dumps([known]), encoding="utf-8")
+    caller = Tokens(tmp_path).caller(f"Bearer {token}")
     assert caller is not None
     assert not caller.is_expired
     for ends in ("soon", "2999-01-01", 7):
-        (tmp_path / FILE).write_text(json.dumps([known | {"expires": ends}]), encoding="utf-8")
-        assert Tokens(tmp_path, required=False).caller(f"Bearer {token}") is None, "a broken file lets nobody in"
+        (tmp_path / "tokens.json").write_text(json.dumps([known | {"expires": ends}]), encoding="utf-8")
+        assert Tokens(tmp_path).caller(f"Bearer {token}") is None, "a broken file lets nobody in"
 
 
 CHANGE_AT_ONCE = """
 import os, sys
 from pathlib import Path
-from onebit.service.tokens import add_token, remove_token
+from onebit.service.tokens import Tokens
 
 folder, may_begin = Path(sys.argv[1]), os.pipe()
 for child in "abcd":
@@ -129,9 +129,9 @@ for child in "abcd":
         os.close(may_begin[1])
         os.read(may_begin[0], 1)
         for turn in range(8):
-            add_token(folder, f"{child}{turn}", ["play"], ["*"])
+            Tokens(folder).add(f"{child}{turn}", ["play"], ["*"])
             if turn % 2:
-                remove_token(folder, f"{child}{turn}")
+                Tokens(folder).remove(f"{child}{turn}")
         os._exit(0)
 os.close(may_begin[1])
 print([os.waitstatus_to_exitcode(os.wait()[1]) for _ in "abcd"])
@@ -143,27 +143,27 @@ def test_tokens_that_are_changed_at_once_are_all_kept(tmp_path: Path) -> None:
     folder = tmp_path / "decisions"
     done = subprocess.run([sys.executable, "-c", CHANGE_AT_ONCE, str(folder)], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("[0, 0, 0, 0]\n", "")
-    assert sorted(each.name for each in read_tokens(folder)) == [
+    assert sorted(each.name for each in Tokens(folder).stored()) == [
         f"{name}{turn}" for name in "abcd" for turn in (0, 2, 4, 6)
     ]
-    assert [path.name for path in folder.iterdir()] == [FILE], "the lock is gone"
+    assert [path.name for path in folder.iterdir()] == ["tokens.json"], "the lock is gone"
 
 
 def test_a_file_of_tokens_that_is_a_link_to_nothing_lets_nobody_in(tmp_path: Path) -> None:
     folder, elsewhere = tmp_path / "served", tmp_path / "elsewhere"
-    token = add_token(elsewhere, "app", ["read"], ["*"])
+    token = Tokens(elsewhere).add("app", ["read"], ["*"])
     folder.mkdir()
-    (folder / FILE).symlink_to(elsewhere / "later" / FILE)  # of a disk that is not there yet
-    tokens = Tokens(folder, required=False)
+    (folder / "tokens.json").symlink_to(elsewhere / "later" / "tokens.json")  # of a disk that is not there yet
+    tokens = Tokens(folder)
     assert tokens.are_required
     assert tokens.caller(f"Bearer {token}") is None
     (elsewhere / "later").mkdir()
-    (elsewhere / FILE).rename(elsewhere / "later" / FILE)
+    (elsewhere / "tokens.json").rename(elsewhere / "later" / "tokens.json")
     tokens._looked = 0.0
     assert tokens.caller(f"Bearer {token}") is not None
 
 
 def test_removing_a_token_makes_no_folder(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no token 'app'; there are none"):
-        remove_token(tmp_path / "decisions", "app")
+        Tokens(tmp_path / "decisions").remove("app")
     assert list(tmp_path.iterdir()) == []

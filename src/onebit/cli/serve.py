@@ -11,7 +11,7 @@ from onebit.engine.compile_notice import NOTICE
 from onebit.extras import require_extra
 from onebit.files import make_folder
 from onebit.inputs import check_integer, check_number
-from onebit.service.tokens import FILE, read_tokens
+from onebit.service.tokens import Tokens
 
 _LOG_VARIABLE = "ONEBIT_LOG"
 """Names the database, so that no password need be on the command line."""
@@ -50,9 +50,10 @@ def command(
     n_bytes = None if memory is None else check_number("--memory", memory, above=0.0) * 2**30
     require_extra("serving needs", "serve")
     is_open_to_others = not _is_loopback(host)
-    if is_open_to_others and not read_tokens(folder):
+    tokens = Tokens(folder)
+    if is_open_to_others and not tokens.stored():
         raise ValueError(
-            f"--host {host} can be reached from other machines, and {folder / FILE} has no tokens: add one with "
+            f"--host {host} can be reached from other machines, and {tokens.path} has no tokens: add one with "
             f"onebit tokens add {folder} NAME --role admin, or leave --host out"
         )
     make_folder(folder)
@@ -67,8 +68,8 @@ def command(
     )
     connections = server.Connections(max_connections, max_connections_per_address, server.raise_file_limit())
     server.set_up_process(log_requests)
-    if os.path.lexists(folder / FILE) and not read_tokens(folder):
-        logging.getLogger("onebit.serve").warning("%s has no token: nobody may ask until one is added", folder / FILE)
+    if os.path.lexists(tokens.path) and not tokens.stored():
+        logging.getLogger("onebit.serve").warning("%s has no token: nobody may ask until one is added", tokens.path)
     NOTICE.keep_quiet()  # the journal has a line for each decider
     config = uvicorn.Config(app, host, port, **_UVICORN)
     deciders = app.workers

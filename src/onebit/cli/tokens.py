@@ -6,7 +6,7 @@ from typing import Annotated
 from rich.console import Console
 from rich.table import Table
 
-from onebit.service.tokens import FILE, add_token, read_tokens, remove_token
+from onebit.service.tokens import Tokens
 
 _Folder = Annotated[Path, "The folder that is served."]
 _Name = Annotated[str, "Whose it is."]
@@ -21,14 +21,14 @@ def _add(
     expires: Annotated[str | None, "When it ends: 12h, 90d, 8w, or a date such as 2027-12-31. Without: never."] = None,
 ) -> None:
     """Make a token, and print it once."""
-    print(add_token(folder, name, list(role), list(namespace) or ["*"], expires))
+    print(Tokens(folder).add(name, role, namespace, expires))
     Console(stderr=True).print("Keep it: only its hash is stored, and it is not shown again.")
 
 
 def _list_tokens(folder: _Folder) -> None:
     """List whose tokens there are, and what they may do."""
     table = Table("name", "roles", "namespaces", "since", "expires")
-    for each in read_tokens(folder):
+    for each in Tokens(folder).stored():
         ends = "never" if each.expires is None else each.expires.isoformat()
         table.add_row(each.name, " ".join(each.roles), " ".join(each.namespaces), each.since, ends)
     Console().print(table)
@@ -36,9 +36,10 @@ def _list_tokens(folder: _Folder) -> None:
 
 def _remove(folder: _Folder, name: _Name) -> None:
     """Remove a token; a running service knows within a second."""
-    if not remove_token(folder, name):
+    tokens = Tokens(folder)
+    if not tokens.remove(name):
         Console(stderr=True).print(
-            f"That was the last token: nobody may ask until there is another. Delete {folder / FILE} to let everybody "
+            f"That was the last token: nobody may ask until there is another. Delete {tokens.path} to let everybody "
             "on this machine ask without one."
         )
 

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -26,8 +25,6 @@ from onebit.labels import check_classes
 from onebit.learners import BanditSVM, Learner
 from onebit.typed_json import describe
 
-BASE_BYTES = 8 << 20  # memory of an open decider without learner and tickets: log cache, thread, encoder
-CLASS_BYTES = 1_000  # memory of one class
 _Result = TypeVar("_Result")
 
 
@@ -50,11 +47,9 @@ class Decider:
     """
 
     def __init__(self, log: EventLog, trusted: Any, clock: Callable[[], float]) -> None:
-        about = log.about()
-        self._log, self._began = log, about["began"]
-        self._settings = Settings.of(about, trusted)
+        self._log, self._history = log, replay.History(log, trusted)
         self._lock, self._pid, self._is_closed = threading.RLock(), os.getpid(), False
-        self._recorder = Recorder(log, partial(replay.replay, log, self._settings), clock)
+        self._recorder = Recorder(log, self._history.replay, clock)
 
     @classmethod
     def open(
@@ -355,7 +350,7 @@ class Decider:
 
     def status(self) -> Status:
         """Return counts of guesses, feedback and tickets, and the settings."""
-        return self._read(lambda state: replay.status_of(state, self._log, self._began))
+        return self._read(self._history.status)
 
     def status_within(self, seconds: float) -> Status | None:
         """Return the status, or None if it takes longer than `seconds`: a correction may be replayed for minutes."""
@@ -366,10 +361,15 @@ class Decider:
         finally:
             self._lock.release()
 
+    @staticmethod
+    def least_bytes(n_classes: int = 0) -> int:
+        """Return roughly the bytes of a decider without learner and tickets: log cache, thread, encoder, classes."""
+        return (8 << 20) + 1_000 * n_classes
+
     def n_bytes(self) -> int:
-        """Return the approximate memory use in bytes: classes, learner, open tickets, and a constant."""
+        """Return the approximate memory use in bytes."""
         state = self._state
-        return BASE_BYTES + CLASS_BYTES * len(state.classes) + state.learner.n_bytes() + state.row_bytes
+        return self.least_bytes(len(state.classes)) + state.learner.n_bytes() + state.row_bytes
 
     def ticket_bytes(self) -> int:
         """Return the approximate memory of one more open ticket: a row as the latest, and a score for each class."""
@@ -420,7 +420,7 @@ class Decider:
         A new learner with the same settings plays two rounds, with dense and sparse rows before the first record.
         """
         for row in self._state.encoder.example_rows():
-            twin = self._settings.new_learner()
+            twin = self._history.settings.new_learner()
             for correct in (False, True):
                 twin.tell(twin.guess(row), correct)  # type: ignore[arg-type]
 
@@ -452,11 +452,11 @@ class Decider:
         """
         if isinstance(tickets, (str, Ticket)):
             raise ValueError(f"tickets must be a list of tickets or their ids; got {brief(tickets)}")
-        names, wanted = {_id_of(ticket) for ticket in tickets}, replay.check_where(where)
+        names, is_wanted = {_id_of(ticket) for ticket in tickets}, replay.matcher(where)
 
         def forget() -> int:
             gone = []
-            for event in replay.events_where(self._log.events(), wanted) if wanted else ():
+            for event in filter(is_wanted, self._log.events()) if is_wanted else ():
                 if event.ticket is None:  # a shadow decision
                     gone.append(event.seq)
                 else:
@@ -476,14 +476,14 @@ class Decider:
 
         Columns: ticket, time, label, propensity, correct (empty without feedback), answered, and the record as JSON.
         """
-        return self._read(lambda state: replay.write_guesses(Path(path), self._log.events(), state.classes))
+        return self._read(lambda state: self._history.write_guesses(Path(path), state.classes))
 
     def verify(self) -> bool:
         """Replay the whole log; return whether the result equals the current state to the last bit.
 
         Raises LogError if any part of the file is damaged.
         """
-        return self._read(lambda state: replay.verify(self._log, self._settings, state))
+        return self._read(self._history.verify)
 
 
 def _id_of(ticket: str | Ticket) -> str:

@@ -25,21 +25,6 @@ from onebit.decider.tickets import Event, Feedback, Kind, LogError, LogWriteErro
 from onebit.inputs import Rows, SparseRows
 from onebit.typed_json import parse, write
 
-FORMAT_VERSION = 1
-SCHEMA = """
-CREATE TABLE {schema}about ({own} name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY ({key} name));
-CREATE TABLE {schema}events (
-    {own} seq {integer} NOT NULL, time DOUBLE PRECISION NOT NULL, kind TEXT NOT NULL, ticket TEXT, body TEXT NOT NULL,
-    row {blob}, key TEXT, checksum {blob} NOT NULL, PRIMARY KEY ({key} seq)
-);
-CREATE INDEX events_of_ticket ON {schema}events ({key} ticket) WHERE ticket IS NOT NULL;
-CREATE INDEX events_corrected ON {schema}events ({key} kind) WHERE kind = 'corrected';
-CREATE UNIQUE INDEX events_by_key ON {schema}events ({key} key) WHERE key IS NOT NULL;
-CREATE TABLE {schema}snapshots (
-    {own} seq {integer} NOT NULL, part INTEGER NOT NULL, content {blob} NOT NULL, checksum {blob} NOT NULL,
-    PRIMARY KEY ({key} seq, part)
-)"""
-COLUMNS = "seq, time, kind, ticket, body, row, key, checksum"
 _AT_ONCE = 1000  # events read at once
 _BYTES_AT_ONCE = 4 << 20  # of events read at once, unless a single event is larger
 _CHECKSUM_BYTES = 8  # damage is missed with probability 10⁻¹⁹
@@ -94,12 +79,6 @@ def row_of_bytes(data: bytes) -> Rows:
     return SparseRows(np.frombuffer(data, "<f8", n, 9), columns, np.array([0, n]), int.from_bytes(data[1:9], "little"))
 
 
-def about_rows(about: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the rows of a new log's table `about`."""
-    text = write(about)
-    return [("settings", text), ("checksum", _checksum((), text.encode()).hex())]
-
-
 class Snapshot(NamedTuple):
     """The serialized state of a decider."""
 
@@ -123,6 +102,21 @@ class EventLog(ABC):
     mark for each value.
     """
 
+    FORMAT_VERSION = 1
+    SCHEMA = """
+CREATE TABLE {schema}about ({own} name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY ({key} name));
+CREATE TABLE {schema}events (
+    {own} seq {integer} NOT NULL, time DOUBLE PRECISION NOT NULL, kind TEXT NOT NULL, ticket TEXT, body TEXT NOT NULL,
+    row {blob}, key TEXT, checksum {blob} NOT NULL, PRIMARY KEY ({key} seq)
+);
+CREATE INDEX events_of_ticket ON {schema}events ({key} ticket) WHERE ticket IS NOT NULL;
+CREATE INDEX events_corrected ON {schema}events ({key} kind) WHERE kind = 'corrected';
+CREATE UNIQUE INDEX events_by_key ON {schema}events ({key} key) WHERE key IS NOT NULL;
+CREATE TABLE {schema}snapshots (
+    {own} seq {integer} NOT NULL, part INTEGER NOT NULL, content {blob} NOT NULL, checksum {blob} NOT NULL,
+    PRIMARY KEY ({key} seq, part)
+)"""
+    COLUMNS = "seq, time, kind, ticket, body, row, key, checksum"
     errors: ClassVar[type[Exception]]  # the base class of the database driver's errors
     event_bytes: ClassVar[str]  # SQL expression for the bytes of an event
     remedy: ClassVar[str]  # advice in the error message when writing fails
@@ -197,18 +191,24 @@ class EventLog(ABC):
         return LogError(f"{self.path}: {what}; put a backup in its place")
 
     def _check_version(self, version: int) -> None:
-        if version != FORMAT_VERSION:
-            remedy = "update onebit" if version > FORMAT_VERSION else "begin another decider"
+        if version != self.FORMAT_VERSION:
+            remedy = "update onebit" if version > self.FORMAT_VERSION else "begin another decider"
             raise LogError(
-                f"{self.path}: has format {version}, and this onebit reads format {FORMAT_VERSION}: {remedy}"
+                f"{self.path}: has format {version}, and this onebit reads format {self.FORMAT_VERSION}: {remedy}"
             )
+
+    @staticmethod
+    def about_rows(about: dict[str, Any]) -> list[tuple[str, str]]:
+        """Return the rows of a new log's table `about`."""
+        text = write(about)
+        return [("settings", text), ("checksum", _checksum((), text.encode()).hex())]
 
     def about(self) -> dict[str, Any]:
         """Return the settings of the decider, and the time when it began."""
         texts = dict(self._select("name, value", "about"))
         try:
             found: dict[str, Any] = parse(texts["settings"])
-            is_damaged = dict(about_rows(found))["checksum"] != texts["checksum"]
+            is_damaged = dict(self.about_rows(found))["checksum"] != texts["checksum"]
         except (ValueError, TypeError, KeyError) as error:
             raise self._damaged(f"its settings cannot be read ({error!r})") from error
         if is_damaged:
@@ -235,7 +235,7 @@ class EventLog(ABC):
         totals = accumulate(size for _, size in sizes)
         n = max(1, sum(total <= _BYTES_AT_ONCE for total in totals))
         up_to = sizes[:n][-1][0] if sizes else after
-        return self._select(COLUMNS, "events", "seq > ? AND seq <= ? ORDER BY seq", after, up_to)
+        return self._select(self.COLUMNS, "events", "seq > ? AND seq <= ? ORDER BY seq", after, up_to)
 
     def bytes_after(self, after: int) -> int:
         """Return the bytes of all written events with numbers above `after`."""
@@ -247,7 +247,9 @@ class EventLog(ABC):
         ((column, value),) = wanted.items()
         if column != "key":
             self.flush()
-        return [self._unpacked(line) for line in self._select(COLUMNS, "events", f"{column} = ? ORDER BY seq", value)]
+        return [
+            self._unpacked(line) for line in self._select(self.COLUMNS, "events", f"{column} = ? ORDER BY seq", value)
+        ]
 
     def guessed(self, ticket: str) -> int:
         """Return the index of the label that was guessed."""

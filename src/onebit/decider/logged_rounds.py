@@ -11,7 +11,7 @@ import scipy.sparse
 
 from onebit.decider.log import EventLog
 from onebit.decider.settings import Settings, is_database, open_log
-from onebit.decider.sqlite import APPLICATION_ID
+from onebit.decider.sqlite import SQLiteLog
 from onebit.decider.state import State
 from onebit.decider.tickets import Event, Kind, LogError
 from onebit.experiments.evaluate.log import LoggedRounds, logged_rounds
@@ -19,21 +19,10 @@ from onebit.inputs import SparseRows
 from onebit.reporting.text import grouped
 from onebit.typed_json import Trusted, restore
 
-_HEADER, _APPLICATION = 100, slice(68, 72)  # bytes of a SQLite file, and those of them that tell its application
-
 
 def is_decider(path: str) -> bool:
     """Return whether a file is a decider's, or the path the URL of a database of them."""
-    if is_database(path):
-        return True
-    try:
-        with Path(path).open("rb") as file:
-            header = file.read(_HEADER)
-    except OSError:
-        return False
-    # Of a new one that is open, or was when its process died, the header is still in the journal.
-    is_marked = int.from_bytes(header[_APPLICATION]) == APPLICATION_ID or Path(f"{path}-wal").exists()
-    return header.startswith(b"SQLite format 3\0") and is_marked
+    return is_database(path) or SQLiteLog.is_at(path)
 
 
 def read_decider(path: str, listed: Sequence[str] | None = None, name: str | None = None) -> LoggedRounds:

@@ -21,7 +21,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from onebit.decider.log import COLUMNS, FORMAT_VERSION, SCHEMA, EventLog, about_rows
+from onebit.decider.log import EventLog
 from onebit.decider.tickets import LogError, LogUnsureError, LogWriteError, OwnedError, Owner, UnreachableError
 
 _PATIENCE_SECONDS = 10.0  # timeout for a silent server, and for idle sessions of owners
@@ -37,13 +37,13 @@ _LONGEST_NAME = 200
 _SCHEMA = f"""
 CREATE SCHEMA onebit;
 CREATE TABLE onebit.format (version INTEGER NOT NULL);
-INSERT INTO onebit.format VALUES ({FORMAT_VERSION});
+INSERT INTO onebit.format VALUES ({EventLog.FORMAT_VERSION});
 CREATE TABLE onebit.deciders (
     id INTEGER PRIMARY KEY GENERATED ALWAYS AS IDENTITY, name TEXT NOT NULL UNIQUE,
     epoch BIGINT NOT NULL DEFAULT 0, last_seq BIGINT NOT NULL DEFAULT 0, pid INTEGER, host TEXT, since TEXT
 ) WITH (fillfactor = 50);
-{SCHEMA.format(schema="onebit.", own="decider INTEGER NOT NULL,", key="decider,", integer="BIGINT", blob="BYTEA")}
-"""
+{EventLog.SCHEMA.format(schema="onebit.", own="decider INTEGER NOT NULL,", key="decider,", integer="BIGINT", blob="BYTEA")}
+"""  # noqa: E501
 _SESSION = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply';
 SET idle_session_timeout = '{0}s';
@@ -63,7 +63,7 @@ _INSERT = f"""
 WITH owned AS (
     UPDATE onebit.deciders SET last_seq = %s WHERE id = %s AND epoch = %s AND last_seq = %s RETURNING id
 )
-INSERT INTO onebit.events (decider, {COLUMNS})
+INSERT INTO onebit.events (decider, {EventLog.COLUMNS})
 SELECT owned.id, line.* FROM owned, unnest(
     %s::bigint[], %s::float8[], %s::text[], %s::text[], %s::text[], %s::bytea[], %s::text[], %s::bytea[]
 ) AS line
@@ -196,7 +196,7 @@ class PostgresLog(EventLog):
                             connection.execute(_SCHEMA)
                         create = "INSERT INTO onebit.deciders (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id"
                         if (made := connection.one(create, name)) is not None:
-                            rows = [(*made, *row) for row in about_rows(about)]
+                            rows = [(*made, *row) for row in self.about_rows(about)]
                             connection.cursor().executemany("INSERT INTO onebit.about VALUES (%s, %s, %s)", rows)
                     self._exists(connection, name)
             except psycopg.Error as error:

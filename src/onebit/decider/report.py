@@ -38,7 +38,7 @@ _FEWEST_MISTAKES = 20
 _DEVIATIONS = 1.959963984540054  # standard deviations of a central 95 % interval
 
 
-class Share(NamedTuple):
+class _Share(NamedTuple):
     """A share, with a 95 % confidence interval for the probability (Wilson).
 
     The probability of a mistake changes while a learner learns; the interval is for its mean over these rounds. It is
@@ -52,22 +52,22 @@ class Share(NamedTuple):
     high: float
 
 
-class Cost(NamedTuple):
+class _Cost(NamedTuple):
     """What a limit on wrong decisions would cost: the share of guesses asked about."""
 
     wrong_at_most: float
-    asked: Share
+    asked: _Share
 
 
-class OfClass(NamedTuple):
+class _OfClass(NamedTuple):
     """Guesses and mistakes of one label."""
 
     label: Any
     guessed: int
-    mistakes: Share
+    mistakes: _Share
 
 
-class Constant(NamedTuple):
+class _Constant(NamedTuple):
     """The baseline that always guesses the label that was right most often: bounds on its right guesses."""
 
     label: Any
@@ -75,7 +75,7 @@ class Constant(NamedTuple):
     right_at_most: int
 
 
-class Alarm(NamedTuple):
+class _Alarm(NamedTuple):
     """A likely problem; its kind is one of: drift, one label, same mistake, all wrong, no answers, asks always."""
 
     kind: str
@@ -91,19 +91,19 @@ class Report(NamedTuple):
     """Includes tickets closed without feedback that count as wrong."""
     open: int
     silent: int
-    mistakes: Share
+    mistakes: _Share
     """Of decisions made alone."""
-    mistakes_at_any_time: Share
+    mistakes_at_any_time: _Share
     """The same with an interval that holds for all reports at once, however often one looks."""
-    recent_mistakes: Share
-    asked: Share
+    recent_mistakes: _Share
+    asked: _Share
     """Of all guesses."""
-    recent_asked: Share
-    suggestions_right: Share
+    recent_asked: _Share
+    suggestions_right: _Share
     """Of the answered guesses that were asked about."""
-    by_class: list[OfClass]
-    constant: Constant | None
-    alarms: list[Alarm]
+    by_class: list[_OfClass]
+    constant: _Constant | None
+    alarms: list[_Alarm]
 
 
 class _Seen(NamedTuple):
@@ -159,8 +159,8 @@ def report(decider: Any, recent: "deque[_Seen] | None" = None) -> Report:
         asked=share_of(status.asked, status.guesses),
         recent_asked=share_of(sum(asked), len(asked)),
         suggestions_right=share_of(status.suggestions_right, status.asked_answered),
-        by_class=[OfClass(label, n, share_of(wrong, right + wrong)) for label, (n, right, wrong) in by_class.items()],
-        constant=Constant(label, right, right + others_wrong) if right else None,
+        by_class=[_OfClass(label, n, share_of(wrong, right + wrong)) for label, (n, right, wrong) in by_class.items()],
+        constant=_Constant(label, right, right + others_wrong) if right else None,
         alarms=[alarm for alarm in alarms if alarm is not None],
     )
 
@@ -179,19 +179,19 @@ def recent_events(decider: Any, recent: "deque[_Seen] | None" = None) -> "deque[
     return recent
 
 
-def share_of(count: int, of: int) -> Share:
+def share_of(count: int, of: int) -> _Share:
     """Return a share with its confidence interval."""
     if not of:
-        return Share(0, 0, None, 0.0, 1.0)
+        return _Share(0, 0, None, 0.0, 1.0)
     squared = _DEVIATIONS**2
     middle = count + squared / 2
     half = _DEVIATIONS * math.sqrt(count * (of - count) / of + squared / 4)
     low = (middle - half) / (of + squared) if count else 0.0
     high = (middle + half) / (of + squared) if count < of else 1.0
-    return Share(count, of, count / of, low, high)
+    return _Share(count, of, count / of, low, high)
 
 
-def _share_at_any_time(count: int, of: int) -> Share:
+def _share_at_any_time(count: int, of: int) -> _Share:
     """Return a share with a 95 % confidence sequence: an interval that holds after every round at once.
 
     It is for the mean of the probabilities of all rounds so far, whatever they are: nothing is assumed of the rounds.
@@ -201,16 +201,16 @@ def _share_at_any_time(count: int, of: int) -> Share:
     (0.053, 0.147)
     """
     if not of:
-        return Share(0, 0, None, 0.0, 1.0)
+        return _Share(0, 0, None, 0.0, 1.0)
     # The sum of squares of the outcomes, each 0 or 1, is their count.
     variance = max(float(count), _LEAST_VARIANCE)
     log = math.log(_ZETA * (math.log2(variance / _LEAST_VARIANCE) + 1.0) ** 1.4 / 0.025)
     first, second = (2.0**0.25 + 2.0**-0.25) / math.sqrt(2.0), (math.sqrt(2.0) + 1.0) / 2.0
     half = (math.sqrt(first**2 * variance * log + (second * log) ** 2) + second * log) / of
-    return Share(count, of, count / of, max(0.0, count / of - half), min(1.0, count / of + half))
+    return _Share(count, of, count / of, max(0.0, count / of - half), min(1.0, count / of + half))
 
 
-def costs_of_limits(recent: "Iterable[_Seen]") -> list[Cost]:
+def costs_of_limits(recent: "Iterable[_Seen]") -> list[_Cost]:
     """Return what each of some limits on wrong decisions would cost, going by recent events; none if they are too few.
 
     The rule of asking is played on the confidences and answers of the log. What labels would have taught the learner is
@@ -236,8 +236,8 @@ def costs_of_limits(recent: "Iterable[_Seen]") -> list[Cost]:
             asks.append(decision.ask)
         means = np.reshape(asks[-n_counted:], (_PARTS, -1)).mean(axis=1)
         mean, half = float(means.mean()), float(t.ppf(0.975, _PARTS - 1) * means.std(ddof=1) / math.sqrt(_PARTS))
-        share = Share(sum(asks[-n_counted:]), n_counted, mean, max(0.0, mean - half), min(1.0, mean + half))
-        costs.append(Cost(limit, share))
+        share = _Share(sum(asks[-n_counted:]), n_counted, mean, max(0.0, mean - half), min(1.0, mean + half))
+        costs.append(_Cost(limit, share))
     return costs
 
 
@@ -253,11 +253,11 @@ def _answered(events: Iterable[_Seen]) -> list[_Round]:
     return [(labels.get(ticket), correct) for ticket, correct in answers.items() if correct is not None]
 
 
-def _mistakes(rounds: list[_Round]) -> Share:
+def _mistakes(rounds: list[_Round]) -> _Share:
     return share_of(sum(not correct for _, correct in rounds), len(rounds))
 
 
-def _drift(rounds: list[_Round]) -> Alarm | None:
+def _drift(rounds: list[_Round]) -> _Alarm | None:
     n_recent = min(_RECENT_ANSWERS, len(rounds) // 2)
     if n_recent < _FEWEST_ANSWERS:
         return None
@@ -265,20 +265,20 @@ def _drift(rounds: list[_Round]) -> Alarm | None:
     table = [[now.number, now.of - now.number], [before.number, before.of - before.number]]
     if fisher_exact(table, alternative="greater").pvalue >= _UNLIKELY:
         return None
-    return Alarm(
+    return _Alarm(
         "drift",
         f"{now.number} mistakes in the last {now.of} answers, {before.number} in the {before.of} before",
         "what is decided about has changed, a column means something else since a release, or other people answer",
     )
 
 
-def _all_wrong(rounds: list[_Round], n_classes: int) -> Alarm | None:
+def _all_wrong(rounds: list[_Round], n_classes: int) -> _Alarm | None:
     # With many labels even uniform guesses are seldom right.
     by_chance = math.ceil(math.log(_UNLIKELY) / math.log1p(-1.0 / n_classes)) if n_classes > 1 else 0
     last = rounds[-max(_RECENT_ANSWERS, by_chance) :]
     if len(last) < max(_FEWEST_ANSWERS, by_chance) or any(correct for _, correct in last):
         return None
-    return Alarm(
+    return _Alarm(
         "all wrong",
         f"all of the last {len(last)} answers are wrong",
         "the application says correct the wrong way round, compares labels of different types, or the right label is "
@@ -286,7 +286,7 @@ def _all_wrong(rounds: list[_Round], n_classes: int) -> Alarm | None:
     )
 
 
-def _one_label(recent: Iterable[_Seen], n_classes: int) -> Alarm | None:
+def _one_label(recent: Iterable[_Seen], n_classes: int) -> _Alarm | None:
     guesses = [event for event in recent if event.kind == Kind.GUESSED]
     since = next((at for at, event in enumerate(reversed(guesses)) if event.label != guesses[-1].label), len(guesses))
     if n_classes < 2 or since < _MANY:
@@ -296,7 +296,7 @@ def _one_label(recent: Iterable[_Seen], n_classes: int) -> Alarm | None:
     mistakes = _mistakes(_answered(event for event in recent if event.ticket in alike)[-_MANY:])
     if mistakes.number < _FEWEST_MISTAKES:  # the label may be right
         return None
-    return Alarm(
+    return _Alarm(
         "one label",
         f"the last {since} guesses are one label, with {mistakes.number} mistakes in {mistakes.of} answers to them",
         "all records look the same (columns are missing, or empty), or the learner does not explore: exploration_floor "
@@ -304,7 +304,7 @@ def _one_label(recent: Iterable[_Seen], n_classes: int) -> Alarm | None:
     )
 
 
-def _same_mistake(last: list[_Round], classes: list[Any]) -> Alarm | None:
+def _same_mistake(last: list[_Round], classes: list[Any]) -> _Alarm | None:
     wrong = Counter(label for label, correct in last if not correct and label is not None)
     guessed = Counter(label for label, _ in last if label is not None)
     if len(guessed) < 2 or wrong.total() < _FEWEST_MISTAKES:
@@ -312,7 +312,7 @@ def _same_mistake(last: list[_Round], classes: list[Any]) -> Alarm | None:
     (label, count), *_ = wrong.most_common(1)
     if count < 0.9 * wrong.total() or count < guessed[label] / 2:
         return None
-    return Alarm(
+    return _Alarm(
         "same mistake",
         f"{count} of the last {wrong.total()} mistakes are {classes[label]!r:.80}",
         "records of a label that is none of the classes look like this one's: let it join them; or this one is rare, "
@@ -320,7 +320,7 @@ def _same_mistake(last: list[_Round], classes: list[Any]) -> Alarm | None:
     )
 
 
-def _no_answers(recent: Iterable[_Seen], last: int, oldest_open: Any) -> Alarm | None:
+def _no_answers(recent: Iterable[_Seen], last: int, oldest_open: Any) -> _Alarm | None:
     n_since, longest, before = 0, 0, 0
     for event in recent:
         if event.kind in (Kind.FEEDBACK, Kind.CORRECTED):
@@ -333,17 +333,17 @@ def _no_answers(recent: Iterable[_Seen], last: int, oldest_open: Any) -> Alarm |
     if before < last or n_since < _MANY or n_since <= 2 * longest:
         return None
     since = "" if oldest_open is None else f"; the oldest open ticket is of {oldest_open:%Y-%m-%d %H:%M} UTC"
-    return Alarm(
+    return _Alarm(
         "no answers",
         f"{n_since} guesses since the last answer{since}",
         "the application no longer calls tell, tells another decider, or answers come late by nature",
     )
 
 
-def _asks_always(asked: list[bool]) -> Alarm | None:
+def _asks_always(asked: list[bool]) -> _Alarm | None:
     if len(asked) < _RECENT_GUESSES or sum(asked) < _NEARLY_ALL * len(asked):
         return None
-    return Alarm(
+    return _Alarm(
         "asks always",
         f"a person was asked about {sum(asked)} of the last {len(asked)} guesses",
         "the records do not say enough to stay within the limit: give more columns, or allow more wrong decisions "

@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onebit.decider.log import COLUMNS, FORMAT_VERSION, SCHEMA, Batch, EventLog, about_rows
+from onebit.decider.log import Batch, EventLog
 from onebit.decider.tickets import LogError, LostEventsError, LostJournalWarning, OwnedError, Owner
 from onebit.files import replace_file
 
@@ -27,18 +27,19 @@ try:
 except ImportError:  # Windows: SQLite's own lock is all there is
     fcntl = None  # type: ignore[assignment]
 
-APPLICATION_ID = 0x31424445  # "1BDE": marks a SQLite file as a decider's
+_APPLICATION_ID = 0x31424445  # "1BDE": marks a SQLite file as a decider's
+_HEADER, _APPLICATION = 100, slice(68, 72)  # bytes of a SQLite file, and those of them that tell its application
 _SCHEMA = [
-    *SCHEMA.format(schema="", own="", key="", integer="INTEGER", blob="BLOB").split(";"),
-    f"PRAGMA application_id = {APPLICATION_ID}",
-    f"PRAGMA user_version = {FORMAT_VERSION}",
+    *EventLog.SCHEMA.format(schema="", own="", key="", integer="INTEGER", blob="BLOB").split(";"),
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {EventLog.FORMAT_VERSION}",
 ]
 _END = """
 SELECT (SELECT max(seq) FROM events), (SELECT value FROM about WHERE name = 'compacted'),
     (SELECT checksum FROM events WHERE seq = ?)
 """
 _AT_ONCE = 64  # maximum events of one INSERT. Each statement releases and reacquires the GIL
-_INSERT = f"INSERT INTO events ({COLUMNS}) VALUES "
+_INSERT = f"INSERT INTO events ({EventLog.COLUMNS}) VALUES "
 _ONE = "(?, ?, ?, ?, ?, ?, ?, ?)"
 _LONGEST_FILE = 1000  # bytes of the owner file, and of the mark
 # A symbolic link is an error: a user who may write in the folder could point it to another file.
@@ -87,6 +88,18 @@ class SQLiteLog(EventLog):
             undo.callback(self._connection.close)
             self._begin(about)
             undo.pop_all()
+
+    @staticmethod
+    def is_at(path: str) -> bool:
+        """Return whether a file is a log."""
+        try:
+            with open(path, "rb") as file:
+                header = file.read(_HEADER)
+        except OSError:
+            return False
+        # Of a new one that is open, or was when its process died, the header is still in the journal.
+        is_marked = int.from_bytes(header[_APPLICATION]) == _APPLICATION_ID or Path(f"{path}-wal").exists()
+        return header.startswith(b"SQLite format 3\0") and is_marked
 
     # Detection of lost events.
 
@@ -155,7 +168,7 @@ class SQLiteLog(EventLog):
                     f"If there was one, {self.path}-wal is lost, which has all that came last: put it back, or a backup"
                 )
                 raise LogError(f"{self.path}: there is no decider in it; give its classes to begin one. {lost}")
-            if not is_empty and application != APPLICATION_ID:
+            if not is_empty and application != _APPLICATION_ID:
                 raise LogError(f"{self.path}: is another program's SQLite file; choose another path")
             for suffix in ("", "-wal", "-shm"):  # SQLite copies the permissions of the first to files that it makes
                 _make_private(_beside(self._file, suffix))
@@ -165,7 +178,7 @@ class SQLiteLog(EventLog):
                 with self._transaction():
                     for statement in _SCHEMA:
                         self._connection.execute(statement)
-                    self._connection.executemany("INSERT INTO about VALUES (?, ?)", about_rows(about or {}))
+                    self._connection.executemany("INSERT INTO about VALUES (?, ?)", self.about_rows(about or {}))
             ((version,),) = self._fetch("PRAGMA user_version")
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._unusable(error) from error

@@ -18,7 +18,6 @@ from onebit.files import locked_folder, make_folder, replace_file
 _ROLES = ("play", "read", "admin")
 """play: guess, tell, shadow. read: status, report, log, metrics. admin: all of these, and changes of deciders."""
 _EVERYWHERE = "*"
-FILE = "tokens.json"
 NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
 """Names of namespaces, deciders and tokens, safe in URLs and as file names on every system."""
 _is_name = re.compile(NAME, re.ASCII).fullmatch
@@ -80,79 +79,74 @@ def _expiry(text: str, now: datetime) -> datetime:
     return ends
 
 
-def add_token(
-    folder: Path, name: str, roles: Iterable[str], namespaces: Iterable[str], expires: str | None = None
-) -> str:
-    """Create a token and return it; ``"*"`` is every namespace. It expires in 30m, 12h, 90d or 8w, or at a date."""
-    check_name("name", name)
-    now = datetime.now(UTC)
-    ends = None if expires is None else _expiry(expires, now).replace(microsecond=0)
-    wanted, spaces = sorted(set(roles)), sorted(set(namespaces))
-    if not wanted or not set(wanted) <= set(_ROLES):
-        raise ValueError(f"role must be one of {', '.join(_ROLES)}, or several; got {' '.join(wanted) or 'none'}")
-    for space in spaces:
-        if space != _EVERYWHERE:
-            check_name("namespace", space)
-    text = f"onebit_{secrets.token_urlsafe(32)}"
-    token = Token(name, wanted, spaces or [_EVERYWHERE], _hash_of(text), now.isoformat(timespec="seconds"), ends)
-    make_folder(folder)
-    with _changing(folder) as known:
-        if any(each.name == name for each in known):
-            raise ValueError(f"there is a token {name!r} already; choose another name, or remove it first")
-        known.append(token)
-    return text
-
-
-def remove_token(folder: Path, name: str) -> int:
-    """Remove a token; return how many are left. A running service notices within a second."""
-    found = [each.name for each in read_tokens(folder)]
-    if name not in found:
-        raise ValueError(f"there is no token {name!r:.80}; there are {', '.join(found) or 'none'}")
-    with _changing(folder) as known:
-        known[:] = [each for each in known if each.name != name]
-    return len(known)
-
-
-def read_tokens(folder: Path) -> list[Token]:
-    """Return the stored tokens, which hold hashes; raises ValueError for an invalid file."""
-    path = folder / FILE
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=list[Token])
-    except FileNotFoundError:
-        return []
-    except (msgspec.DecodeError, ValueError) as error:
-        raise ValueError(
-            f"{path}: is no file of tokens ({error!r:.80}); put a backup there, or remove it: "
-            "without that file everybody on this machine may ask"
-        ) from error
-
-
-@contextmanager
-def _changing(folder: Path) -> Iterator[list[Token]]:
-    """Context to change the tokens, one process at a time, so that no change is lost."""
-    with locked_folder(folder):
-        known = read_tokens(folder)
-        yield known
-        content = msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n"
-        replace_file(folder / FILE, content, mode=0o600)  # names and roles are private; hashes reveal nothing
-
-
 def _hash_of(text: str) -> str:
     """Return what is stored of a token: one round suffices, as it is 32 random bytes, too many to search."""
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class Tokens:
-    """The tokens of a folder, read again when the file changes.
+    """The tokens of a folder, in a file that is read again when it changes.
 
     Once there is a file of tokens, one is required for good, also when the last is removed; before that if `required`.
     """
 
-    def __init__(self, folder: Path, required: bool) -> None:
-        self._path, self.are_required = folder / FILE, required
+    def __init__(self, folder: Path, required: bool = False) -> None:
+        self.path, self.are_required = folder / "tokens.json", required
         self._known: list[Token] = []
         self._stamp: tuple[int, int] | None = None
         self._look()
+
+    def add(
+        self, name: str, roles: Iterable[str], namespaces: Iterable[str] = (_EVERYWHERE,), expires: str | None = None
+    ) -> str:
+        """Create a token and return it; ``"*"`` is every namespace. It expires in 30m, 12h, 90d or 8w, or at a date."""
+        check_name("name", name)
+        now = datetime.now(UTC)
+        ends = None if expires is None else _expiry(expires, now).replace(microsecond=0)
+        wanted, spaces = sorted(set(roles)), sorted(set(namespaces))
+        if not wanted or not set(wanted) <= set(_ROLES):
+            raise ValueError(f"role must be one of {', '.join(_ROLES)}, or several; got {' '.join(wanted) or 'none'}")
+        for space in spaces:
+            if space != _EVERYWHERE:
+                check_name("namespace", space)
+        text = f"onebit_{secrets.token_urlsafe(32)}"
+        token = Token(name, wanted, spaces or [_EVERYWHERE], _hash_of(text), now.isoformat(timespec="seconds"), ends)
+        make_folder(self.path.parent)
+        with self._changing() as known:
+            if any(each.name == name for each in known):
+                raise ValueError(f"there is a token {name!r} already; choose another name, or remove it first")
+            known.append(token)
+        return text
+
+    def remove(self, name: str) -> int:
+        """Remove a token; return how many are left. A running service notices within a second."""
+        found = [each.name for each in self.stored()]
+        if name not in found:
+            raise ValueError(f"there is no token {name!r:.80}; there are {', '.join(found) or 'none'}")
+        with self._changing() as known:
+            known[:] = [each for each in known if each.name != name]
+        return len(known)
+
+    def stored(self) -> list[Token]:
+        """Return the tokens in the file, which hold hashes; raises ValueError for an invalid file."""
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=list[Token])
+        except FileNotFoundError:
+            return []
+        except (msgspec.DecodeError, ValueError) as error:
+            raise ValueError(
+                f"{self.path}: is no file of tokens ({error!r:.80}); put a backup there, or remove it: "
+                "without that file everybody on this machine may ask"
+            ) from error
+
+    @contextmanager
+    def _changing(self) -> Iterator[list[Token]]:
+        """Context to change the tokens, one process at a time, so that no change is lost."""
+        with locked_folder(self.path.parent):
+            known = self.stored()
+            yield known
+            content = msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n"
+            replace_file(self.path, content, mode=0o600)  # names and roles are private; hashes reveal nothing
 
     def caller(self, authorization: str | None) -> Token | None:
         """Return the token of an ``Authorization`` header, or None if it is unknown; it may have expired."""
@@ -171,10 +165,10 @@ class Tokens:
         """Read the file if it has changed; one that cannot be read denies all access."""
         self._looked = time.monotonic()
         try:
-            found = self._path.stat()
+            found = self.path.stat()
             if (found.st_mtime_ns, found.st_ino) != self._stamp:
-                self._known, self.are_required = read_tokens(self._path.parent), True
+                self._known, self.are_required = self.stored(), True
                 self._stamp = found.st_mtime_ns, found.st_ino
         except (ValueError, OSError) as error:  # retried: permissions can change without a change of the file
-            is_missing = isinstance(error, FileNotFoundError) and not self._path.is_symlink()  # whose target may come
+            is_missing = isinstance(error, FileNotFoundError) and not self.path.is_symlink()  # whose target may come
             self._known, self.are_required, self._stamp = [], self.are_required or not is_missing, None

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onebit.decider.decider import BASE_BYTES, CLASS_BYTES, Decider
+from onebit.decider.decider import Decider
 from onebit.decider.log import Batch
 from onebit.decider.tickets import LogError, LogWriteError, OwnedError, Status, UnreachableError
 from onebit.extras import require_extra
@@ -152,7 +152,7 @@ class DeciderWorker:
 
     def _run(self) -> None:
         pool, extra = self._pool, {"decider": self.title}
-        with pool.budget.shared_by(self.title, beside=BASE_BYTES):
+        with pool.budget.shared_by(self.title, beside=Decider.least_bytes()):
             try:
                 self.decider = pool.open(self.title, self._settings)
             except Exception as error:
@@ -185,7 +185,7 @@ class DeciderWorker:
             extra, began = {"decider": self.title}, time.monotonic()
             _LOG.info("compiling what its first guess needs", extra=extra)
             try:
-                with self._pool.budget.shared_by(self.title, beside=BASE_BYTES):
+                with self._pool.budget.shared_by(self.title, beside=Decider.least_bytes()):
                     decider.warm_up()
                 _LOG.info("is ready: compiled in %.1f seconds", time.monotonic() - began, extra=extra)
             except Exception as error:  # guesses may still work; otherwise the first caller gets the error
@@ -412,7 +412,7 @@ class WorkerPool:
                 # Before a file is created; the width of rows is known only after the first record.
                 given = settings["classes"]
                 n_classes = given if isinstance(given, int) else len(given)
-                self.budget.claim(title, BASE_BYTES + CLASS_BYTES * n_classes)
+                self.budget.claim(title, Decider.least_bytes(n_classes))
                 worker = DeciderWorker(self, title, settings)
                 worker.opened.wait()
                 if worker.fault is not None:
