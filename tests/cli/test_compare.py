@@ -23,7 +23,7 @@ from onebit.playing import play
 from onebit.reporting.looks import looks_of
 from onebit.streams import preprocess
 from onebit.streams.reading import PLAIN
-from onebit.streams.sources import find_sources, load
+from onebit.streams.sources import find_sources
 from tables import animals
 
 LEARNERS = ("BanditPerceptron", "Banditron:exploration=0.1", "MulticlassPerceptron")
@@ -215,7 +215,7 @@ def test_who_asks_when_unsure_is_an_entry_of_its_own(
     assert "than BanditPerceptron in" in said  # the baseline is the first that never asks
     assert "the label was asked for" in said
     rows = {row["learner"]: row for row in rows_of(tmp_path / "comparison.csv")}
-    data = load(find_sources([str(table)])[0])
+    data = find_sources([str(table)])[0].load()
     asked, mistakes = [], []
     for seed in range(7):
         X, y = data.shuffled(seed, 10_000)

@@ -17,7 +17,7 @@ from onebit.experiments.statistics import standings
 from onebit.learners import BanditPerceptron, Banditron
 from onebit.playing import play
 from onebit.streams import paper_weak, preprocess
-from onebit.streams.sources import Source, find_sources, load
+from onebit.streams.sources import Source, _load, find_sources
 from tables import animals
 
 ENTRIES = tuple(map(enter, ("BanditPerceptron", "Banditron:exploration=0.1", "MulticlassPerceptron")))
@@ -79,7 +79,7 @@ def test_every_family_is_settled_by_itself() -> None:
 def test_everyone_plays_the_rows_that_the_seed_names(table: Path, tmp_path: Path) -> None:
     (source,) = find_sources([str(table)])
     outcomes = run_comparison(comparison(source, seed=4), tmp_path, jobs=1)
-    data = load(source)
+    data = source.load()
     for run in range(3):
         order = np.random.default_rng(4 + run).permutation(240)[:150]
         X = preprocess(data.X[order], "standardize")
@@ -117,10 +117,10 @@ def test_key_knows_data_preprocessing_and_rounds(table: Path) -> None:
         assert not keys(comparison(source, **other)) & first
     text = table.read_text()
     table.write_text(text.replace("emu", "elk"))
-    load.cache_clear()
+    _load.cache_clear()
     assert keys(comparison(source)) == first, "another name of a label is the same game"
     table.write_text(text[: text.rindex("\n", 0, -1)] + "\n0.1,0.2,red,cat\n")
-    load.cache_clear()
+    _load.cache_clear()
     assert not keys(comparison(source)) & first
 
 
@@ -128,7 +128,7 @@ def test_a_file_that_changes_while_it_is_played(table: Path) -> None:
     (source,) = find_sources([str(table)])
     stream = comparison(source).facts[source].stream
     table.write_text(table.read_text() + "0.1,0.2,red,cat\n")
-    load.cache_clear()
+    _load.cache_clear()
     with pytest.raises(ValueError, match="has changed while it was being played"):
         make_rounds(stream, source, 0)
 

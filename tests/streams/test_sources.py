@@ -6,7 +6,7 @@ import scipy.sparse
 
 from onebit.streams import paper_weak, syn_sep, wedges, with_drift, with_label_noise
 from onebit.streams.reading import Reading
-from onebit.streams.sources import Source, draw, find_source, find_sources, load
+from onebit.streams.sources import Source, find_source, find_sources
 
 
 @pytest.fixture
@@ -43,18 +43,18 @@ def test_sources(table: Path, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=words):
             find_sources(given)
     with pytest.raises(ValueError, match="no such file"):
-        load(find_sources([str(tmp_path / "lost.csv")])[0])
+        find_sources([str(tmp_path / "lost.csv")])[0].load()
 
 
 def test_every_stream_and_set_of_onebit_is_known_by_its_name() -> None:
     assert find_source("paper_weak") == Source("paper_weak", stream="paper_weak")
     assert find_source("wedges") == Source("wedges")
-    assert np.array_equal(load(Source("wedges")).X, wedges()[0])
+    assert np.array_equal(Source("wedges").load().X, wedges()[0])
     assert find_source("paper_weak").as_data_set(70).y.tolist() == paper_weak(70)[1].tolist()
 
 
 def test_a_short_stream_knows_how_many_labels_there_are() -> None:
-    X, y, n_classes = draw("paper_strong", 1, seed=4)
+    X, y, n_classes = find_source("paper_strong").unchanged(1, seed=4)
     assert (X.shape, y.shape, n_classes) == ((1, 3), (1,), 3)
 
 
@@ -70,9 +70,9 @@ def test_a_stream_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     source = find_source("own_streams:good")
     assert source.stream == source.name == "own_streams:good"
-    assert draw("own_streams:good", 3, 0)[2] == 4
+    assert find_source("own_streams:good").unchanged(3, 0)[2] == 4
     with pytest.raises(ValueError, match=r"own_streams:words: labels must be whole numbers, counted from 0; got \['a'"):
-        draw("own_streams:words", 3, 0)
+        find_source("own_streams:words").unchanged(3, 0)
     with pytest.raises(ValueError, match="own_streams:nothing: must be a function"):
         find_source("own_streams:nothing")
     with pytest.raises(ValueError, match="no module 'lost'"):
@@ -99,18 +99,18 @@ def test_a_strangers_stream_is_checked(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     for name, words in (("short", "one row"), ("with_nan", "finite"), ("nothing", "must return X, y")):
         with pytest.raises(ValueError, match=f"strange_streams:{name}.*{words}|strange_streams:{name}.*one label"):
-            draw(f"strange_streams:{name}", 50, 0)
-    X, y, n_classes = draw("strange_streams:lists", 50, 0)
+            find_source(f"strange_streams:{name}").unchanged(50, 0)
+    X, y, n_classes = find_source("strange_streams:lists").unchanged(50, 0)
     assert (X.shape, y.tolist()[:3], n_classes) == ((50, 2), [0, 1, 0], 2)
-    assert draw("strange_streams:sparse", 50, 0)[0].shape == (50, 3)
-    assert {draw("strange_streams:rare", 200, seed)[2] for seed in range(8)} == {3}
+    assert find_source("strange_streams:sparse").unchanged(50, 0)[0].shape == (50, 3)
+    assert {find_source("strange_streams:rare").unchanged(200, seed)[2] for seed in range(8)} == {3}
 
 
 def test_changes_are_written_before_the_data(table: Path, tmp_path: Path) -> None:
     noisy = find_source("noise:0.2:drift:gradual,at=0.3:wedges")
     assert noisy.name == "noise:0.2:drift:gradual,at=0.3:wedges"
     assert [change.name for change in noisy.changes] == ["noise", "drift"]
-    plain = load(Source("wedges"))
+    plain = Source("wedges").load()
     changed = with_label_noise(with_drift((plain.X, plain.y), "gradual", at=0.3), 0.2)
     assert np.array_equal(noisy.as_data_set(50).y, changed[1])
     assert find_source(f"noise:0.2:{table}").name == "noise:0.2:animals"
@@ -156,12 +156,12 @@ def test_a_thinned_stream_is_as_long_as_asked_and_begins_alike() -> None:
     counts = np.sort(np.bincount(find_source("imbalance:20:syn_sep").drawn(3000, seed=3)[1]))
     assert 8 < counts[-1] / counts[0] < 50
     with pytest.raises(ValueError, match="rows of only one class are left; thin it out less"):
-        load(find_source("imbalance:1e12:iris"))
+        find_source("imbalance:1e12:iris").load()
 
 
 def test_a_changed_set_keeps_its_classes() -> None:
-    thinned = load(find_source("imbalance:30:iris"))
+    thinned = find_source("imbalance:30:iris").load()
     assert (thinned.n_classes, thinned.name) == (3, "imbalance:30:iris")
     assert 50 < len(thinned.y) < 90
-    assert scipy.sparse.issparse(draw("syn_sep", 3, 0)[0])
-    assert np.array_equal(draw("syn_sep", 3, 0)[0].toarray(), syn_sep(3)[0].toarray())
+    assert scipy.sparse.issparse(find_source("syn_sep").unchanged(3, 0)[0])
+    assert np.array_equal(find_source("syn_sep").unchanged(3, 0)[0].toarray(), syn_sep(3)[0].toarray())

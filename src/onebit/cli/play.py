@@ -25,7 +25,7 @@ from onebit.reporting.text import Table, grouped, in_figure
 from onebit.streams import DataSet, describe
 from onebit.streams.preprocess import METHODS, describe_preprocessing
 from onebit.streams.reading import Reading
-from onebit.streams.sources import find_source, load
+from onebit.streams.sources import find_source
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -168,7 +168,7 @@ def _rounds(given: str, reading: Reading, rounds: int | None, seed: int, is_shuf
         X, y, n_classes = source.drawn(rounds or _DRAWN_ROUNDS, seed)
         data = DataSet(source.name, X, y, tuple(map(str, range(n_classes))))
     else:
-        data = load(source)
+        data = source.load()
     n_rows = len(data.y)
     places = (np.random.default_rng(seed).permutation(n_rows) if is_shuffled else np.arange(n_rows))[:rounds]
     X, y = data.X[places], data.y[places]

@@ -26,7 +26,7 @@ from onebit.learners.run import default_checkpoints
 from onebit.reporting.text import fixed, grouped, number, write_csv
 from onebit.streams import describe
 from onebit.streams.preprocess import METHODS
-from onebit.streams.sources import Source, draw, draw_function, load
+from onebit.streams.sources import Source
 
 # Enough for significance in a hundred comparisons where one learner is better in every run, and in seven where it is in
 # all but one (`onebit.experiments.statistics`).
@@ -115,9 +115,9 @@ class Comparison:
         if source.stream is not None:
             stream = Spec(source.stream, {"rounds": self.rounds, **settings})
             about = {"rows": "drawn anew for every run"} | source.about
-            X, _, n_classes = draw(source.stream, 1, self.seed)
+            X, _, n_classes = source.unchanged(1, self.seed)
             return _SourceFacts(stream, not isinstance(X, np.ndarray), about, X.shape[1], n_classes)
-        data = load(source)
+        data = source.load()
         # By its content, whatever its file is called.
         content: dict[str, JSON] = {"content": data.content, "rounds": min(self.rounds, len(data.y))}
         stream, about = Spec("data set", {**content, **settings}, source.name), describe(data) | source.about
@@ -172,7 +172,7 @@ def _code_of_rounds(source: Source) -> set[str]:
     if source.stream is None:
         return {play_cell.__module__} | reachable("onebit.streams.data_set", *of_all)
     module, path, _ = source.stream.partition(":")
-    drawn = reachable(module if path else draw_function(source.stream).__module__, *of_all)
+    drawn = reachable(module if path else source.function.__module__, *of_all)
     # Alone too: it counts the classes of a stream, and imports the readers of all files.
     return {play_cell.__module__, "onebit.streams.sources"} | drawn
 

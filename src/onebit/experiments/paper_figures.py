@@ -26,8 +26,7 @@ from onebit.reporting import figures as style
 from onebit.reporting.looks import INK, PALETTE, Look, looks_of
 from onebit.reporting.pages import Drawing
 from onebit.reporting.text import grouped
-from onebit.streams import wedges
-from onebit.streams.sources import draw_function
+from onebit.streams import paper_strong, paper_weak, wedges
 
 _DISC = 0.5**0.5  # radius of the disc that the first two features of the paper's data sets lie in
 _CLASS_COLORS = (PALETTE[1], PALETTE[2], PALETTE[0])
@@ -137,8 +136,7 @@ def _draw_data_sets(seed: int) -> Figure:
 
 def _sample(dataset: str, n_points: int, seed: int) -> tuple[Floats, Integers]:
     """Return the first rounds of a data set's stream."""
-    X, y = draw_function(f"paper_{dataset}")(n_points, seed)
-    return X, y
+    return {"strong": paper_strong, "weak": paper_weak}[dataset](n_points, seed)
 
 
 def _as_plane(axes: Axes, radius: float) -> None:

@@ -29,7 +29,7 @@ from onebit.learners import Learner
 from onebit.learners.run import default_checkpoints
 from onebit.playing import play
 from onebit.streams.preprocess import preprocess
-from onebit.streams.sources import Source, load
+from onebit.streams.sources import Source
 
 NOT_SETTINGS = ("classes", "seed")  # set by the game, not settings of a learner
 LIMITS = ("wrong_at_most", "ask_at_most")  # beside a learner's settings: it asks for the label when it is unsure
@@ -274,7 +274,7 @@ def make_rounds(stream: Spec, source: Source, seed: int) -> _Rounds:
     if source.stream is not None:
         raw, y, n_classes = source.drawn(settings["rounds"], seed)
     else:
-        data = load(source)
+        data = source.load()
         # The parent keyed the results by what it read; a worker must not store those of other rows under that key.
         if data.content != settings["content"]:
             raise ValueError(f"{source.path or source.name} has changed while it was being played; run again")

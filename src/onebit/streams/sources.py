@@ -37,6 +37,11 @@ class Source(NamedTuple):
     changes: tuple[Change, ...] = ()  # what is done to it, the last first
 
     @property
+    def function(self) -> Callable[..., Any]:
+        """The function ``stream(rounds, seed)`` that draws it."""
+        return _function_of(str(self.stream))
+
+    @property
     def about(self) -> dict[str, str]:
         """A readable description of its changes, or nothing."""
         described = "; then ".join(str(change) for change in reversed(self.changes))
@@ -57,7 +62,7 @@ class Source(NamedTuple):
         """Return the rows and labels of a stream with its changes, and the number of classes."""
         n_drawn = rounds
         while True:
-            X, y, n_classes = draw(str(self.stream), n_drawn, seed)
+            X, y, n_classes = self.unchanged(n_drawn, seed)
             X, y = self.changed(X, y, n_classes, seed, keeps_rounds=False)
             if len(y) >= rounds:
                 return *self.changed(X[:rounds], y[:rounds], n_classes, seed), n_classes
@@ -65,12 +70,27 @@ class Source(NamedTuple):
                 raise ValueError(f"{self.name}: {n_drawn} rounds leave only {len(y)} of {rounds}; thin it out less")
             n_drawn *= 2  # the longer draw begins with the shorter
 
+    def unchanged(self, rounds: int, seed: int) -> tuple[Any, Integers, int]:
+        """Return the rows and labels of a stream before its changes, and the number of classes."""
+        X, y = _drawn(str(self.stream), rounds, seed)
+        n_classes = _kind(str(self.stream))[0]
+        if y.ndim == 1 and y.max() >= n_classes:
+            raise ValueError(
+                f"stream {self.stream}: label {y.max()} is missing from the first {_ENOUGH_ROUNDS} rounds of seed 0, "
+                "which tell how many classes there are; let it occur there"
+            )
+        return X, y, n_classes
+
+    def load(self) -> DataSet:
+        """Read a data set, or take it from the last call; of its changes only the thinning is done."""
+        return _load(self)
+
     def as_data_set(self, rounds: int) -> DataSet:
         """Return a data set, or the first rounds of a stream as one, with all changes."""
         self.check_one_right()
         if self.stream is not None:
             return make_data_set(self.name, *self.drawn(rounds, seed=0)[:2], self.name)
-        data = load(self)
+        data = self.load()
         X, y = self.changed(data.X, data.y, data.n_classes, seed=0)
         return replace(data, X=X, y=y)
 
@@ -102,7 +122,11 @@ def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]
             found += [_find(f"{before}{child}", reading) for child in inside]
         else:
             found.append(_find(text, reading))
-    _check_reading(found, reading)
+    if reading != PLAIN and all(source.reading == PLAIN for source in found):
+        raise ValueError(
+            f"{', '.join(source.name for source in found)}: only tables (CSV, Parquet, ARFF) have columns to choose "
+            f"and ways to be read; leave out {', '.join(reading.given)}"
+        )
     return _with_distinct_names(found)
 
 
@@ -112,18 +136,10 @@ def find_source(text: str, reading: Reading = PLAIN) -> Source:
     >>> find_source("paper_weak").stream, find_source("noise:0.05:wine").changes
     ('paper_weak', (LabelNoise(rate=0.05),))
     """
-    found = _find(text, reading)
-    _check_reading([found], reading)
-    return found
-
-
-def _check_reading(sources: Sequence[Source], reading: Reading) -> None:
-    """Raise if reading options are given, and none of the sources has columns."""
-    if reading != PLAIN and all(source.reading == PLAIN for source in sources):
-        raise ValueError(
-            f"{', '.join(source.name for source in sources)}: only tables (CSV, Parquet, ARFF) have columns to choose "
-            f"and ways to be read; leave out {', '.join(reading.given)}"
-        )
+    rest = _split(text)[2]
+    if Path(rest).is_dir():
+        raise ValueError(f"{rest}: is a folder; name one file in it")
+    return find_sources([text], reading)[0]
 
 
 def _split(text: str) -> tuple[str, tuple[Change, ...], str]:
@@ -144,10 +160,8 @@ def _find(text: str, reading: Reading) -> Source:
     if rest in BUNDLED or rest in _exported([]):
         return Source(before + rest, changes=changes)
     if rest in _exported(["rounds", "seed"]) or is_import_path(rest):
-        draw_function(rest)  # fails here rather than in a worker
+        _function_of(rest)  # fails here rather than in a worker
         return Source(before + rest, stream=rest, changes=changes)
-    if path.is_dir():
-        raise ValueError(f"{rest}: is a folder; name one file in it")
     known = known_names()
     raise ValueError(
         f"{rest}: there is no such file or folder, and no data set of that name ({', '.join(known)}). Files end in "
@@ -184,7 +198,7 @@ def _with_distinct_names(sources: list[Source]) -> list[Source]:
     return sources
 
 
-def draw_function(stream: str) -> Callable[..., Any]:
+def _function_of(stream: str) -> Callable[..., Any]:
     """Return the function ``stream(rounds, seed)`` behind a name or an import path."""
     if not is_import_path(stream):
         return _exported(["rounds", "seed"])[stream]
@@ -192,18 +206,6 @@ def draw_function(stream: str) -> Callable[..., Any]:
     if not callable(function):
         raise ValueError(f"stream {stream}: must be a function stream(rounds, seed) that returns X, y; is {function!r}")
     return function
-
-
-def draw(stream: str, rounds: int, seed: int) -> tuple[Any, Integers, int]:
-    """Return the rows and labels of a stream, and the number of classes."""
-    X, y = _drawn(stream, rounds, seed)
-    n_classes = _kind(stream)[0]
-    if y.ndim == 1 and y.max() >= n_classes:
-        raise ValueError(
-            f"stream {stream}: label {y.max()} is missing from the first {_ENOUGH_ROUNDS} rounds of seed 0, which tell "
-            "how many classes there are; let it occur there"
-        )
-    return X, y, n_classes
 
 
 @lru_cache  # one draw for all seeds, so that all runs have the same number of classes
@@ -215,7 +217,7 @@ def _kind(stream: str) -> tuple[int, bool]:
 
 def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
     """Return what the function draws, checked: a user's function may return anything."""
-    drawn = draw_function(stream)(rounds, seed)
+    drawn = _function_of(stream)(rounds, seed)
     if not isinstance(drawn, tuple) or len(drawn) != 2:
         raise ValueError(f"stream {stream}: must return X, y; returned {type(drawn).__name__}")
     try:
@@ -231,8 +233,7 @@ def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
 
 
 @lru_cache(maxsize=2)  # a worker plays the runs of one data set in sequence; all sets at once may not fit in memory
-def load(source: Source) -> DataSet:
-    """Read a data set, kept for the next call. It is thinned out if that is asked for; other changes are for rounds."""
+def _load(source: Source) -> DataSet:
     plain = source.name.removeprefix(source._before)
     if source.path is not None:
         data = read_table(source.path, **source.reading._asdict())
