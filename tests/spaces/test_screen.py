@@ -10,8 +10,8 @@ from onebit.checks.problems import fresh, guesses_of
 from onebit.inputs import Floats
 from onebit.kernels import Gaussian, Kernel, Linear, Multinomial, Polynomial, Rational
 from onebit.learners.baselines import _UNIFORM
-from onebit.spaces import SupportSet
 from onebit.spaces.screen import Screen
+from onebit.spaces.support_set import SupportSet
 
 
 def scores_of(space: SupportSet, row: Floats) -> Floats:

@@ -1,35 +1,24 @@
-"""The loop's small parts against plain Python, and what it writes down between two checkpoints."""
+"""The small functions that algorithms share, against plain Python."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onebit.engine.loop import (
+
+from onebit.engine.algorithm import (
     READY,
     UNSCORED,
-    Record,
     clear,
     highest,
     is_right,
-    note_right,
     ready_if_finite,
 )
-
 from onebit.engine.jit import in_python, jit
 from onebit.inputs import Floats
-from onebit.labels import codes_of_right
+from onebit.labels import classes_and_codes
 
 property_test = settings(derandomize=True, deadline=None, max_examples=60)
 scores = st.lists(st.floats(allow_nan=False), min_size=1, max_size=6)
-
-
-def record(checkpoints: list[int], n_guesses: int = 0) -> Record:
-    return Record(
-        np.zeros(4, dtype=np.int64),
-        np.array(checkpoints),
-        np.zeros(len(checkpoints), dtype=np.int64),
-        np.full(n_guesses, -1, dtype=np.int32),
-    )
 
 
 @property_test
@@ -65,16 +54,5 @@ def test_a_code_is_a_label_or_a_set_of_labels() -> None:
         [False, False, True],
     ]
     right = np.array([[True, False, True], [False, True, True], [True, True, True]])
-    for row, code in zip(right, codes_of_right(right).tolist(), strict=True):
+    for row, code in zip(right, classes_and_codes(right, range(3))[1].tolist(), strict=True):
         assert [of_one(label, code) for label in range(3)] == row.tolist()
-
-
-def test_right_rounds_pass_their_checkpoints() -> None:
-    noted = record([2, 4, 8], n_guesses=8)
-    noted.counts[0] = 3
-    note_right(noted, 1, np.array([0, 1, 2]))
-    assert noted.cumulative.tolist() == [3, 3, 0]
-    assert noted.counts.tolist() == [3, 0, 0, 2]
-    assert noted.guesses.tolist() == [-1, 0, 1, 2, -1, -1, -1, -1]
-    note_right(noted, 4, np.array([1, 1, 1]))
-    assert noted.counts[3] == 2, "the last checkpoint is a round away"
