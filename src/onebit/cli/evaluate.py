@@ -10,8 +10,9 @@ from rich.text import Text
 
 from onebit.cli import options
 from onebit.cli.options import has_figures, print_what_was_read, several, typed
-from onebit.decider.logged_rounds import is_decider, read_decider
+from onebit.decider.logged_rounds import read_decider
 from onebit.decider.settings import has_password, is_database
+from onebit.decider.sqlite import SQLiteLog
 from onebit.experiments.entries import parse_player
 from onebit.experiments.evaluate.estimates import ASSUMPTION, LEVEL, METHODS, answer_rates
 from onebit.experiments.evaluate.log import RIGHT, WRONG, LogColumns, LoggedRounds, read_log
@@ -89,7 +90,7 @@ def command(
         if titles.count(title) > 1:
             raise ValueError(f"--learners {title}: the learner is named twice; leave one out")
     labels = several(classes, ",") or None
-    is_read = is_decider(log)
+    is_read = is_database(log) or SQLiteLog.is_at(log)
     found = read_decider(log, labels, name) if is_read else read_log(log, columns, classes=labels, reading=reading)
     # After everything that can be wrong with the request, before anything is replayed.
     prepare_folder(out)

@@ -30,7 +30,7 @@ from onebit.decider import calls
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.log import to_json
-from onebit.decider.report import costs_of_limits, recent_events, report, share_of
+from onebit.decider.report import costs_of_limits, report, share_of
 from onebit.decider.requests import checked, request_of
 from onebit.decider.tickets import Kind, Ticket
 from onebit.machine_memory import memory as machine_memory
@@ -145,14 +145,14 @@ def _asked(decider: Decider, order: str = "doubt", limit: _ListLimit = 10) -> di
 
 def _limits(decider: Decider) -> dict[str, Any]:
     """Return what share of guesses a person would be asked about at other limits, going by the last 10 000 events."""
-    return {"limits": calls.plain(costs_of_limits(recent_events(decider)))}
+    return {"limits": calls.plain(costs_of_limits(decider))}
 
 
 def _listed(decider: Decider, ticket: Ticket, most: int, longest: int) -> dict[str, Any]:
     """Return a ticket with the first values of its record."""
     asked = next((event for event in decider.look_up(ticket) if event.kind == Kind.GUESSED), None)
     record = _shown_record(None if asked is None else asked.body["record"], most, longest)
-    return {**calls.ticket_result(ticket), "record": record}
+    return {**calls.plain(ticket), "record": record}
 
 
 def _one_ticket(decider: Decider, id: str = "") -> dict[str, Any]:
