@@ -243,25 +243,26 @@ def _read_sparse(X: Any, n_rows: int, n_columns: int) -> SparseRows:
     if isinstance(X, SparseRows):
         X = SimpleNamespace(format="csr", data=X.values, indices=X.columns, indptr=X.starts)
     if X.format in ("csr", "csc", "bsr"):
-        values, places = as_array(X.data, "data"), check_whole_numbers("indices", X.indices)
+        values, within = as_array(X.data, "data"), check_whole_numbers("indices", X.indices)
         starts, is_by_row = check_whole_numbers("indptr", X.indptr), X.format != "csc"
-        if len(values) != len(places):
-            raise ValueError(f"data and indices must be of one length; got {len(values)} and {len(places)}")
+        if len(values) != len(within):
+            raise ValueError(f"data and indices must be of one length; got {len(values)} and {len(within)}")
         if (np.diff(starts) < 0).any() or starts[:1].any() or starts[-1:].sum() > len(values):
             raise ValueError(f"indptr must rise from 0 to at most {len(values)}; got {starts.tolist()!r:.80}")
         if X.format == "bsr":
             stored = np.arange(values.size).reshape(values.shape)  # positions: values may be of any dtype
-            blocks = scipy.sparse.bsr_array((stored, places, starts), shape=(n_rows, n_columns))
+            blocks = scipy.sparse.bsr_array((stored, within, starts), shape=(n_rows, n_columns))
             blocks.check_format(full_check=True)
             entries = blocks.tocoo()
             return _in_order(entries.row, entries.col, values.ravel()[entries.data], n_rows, n_columns)
         if len(starts) != (n_rows if is_by_row else n_columns) + 1:
             raise ValueError(f"indptr must have an entry for each row or column, and one more; got {len(starts)}")
         lists, used = np.repeat(np.arange(len(starts) - 1), np.diff(starts)), slice(starts[-1])
-        rows, columns = (lists, places[used]) if is_by_row else (places[used], lists)
+        rows, columns = (lists, within[used]) if is_by_row else (within[used], lists)
         return _in_order(rows, columns, values[used], n_rows, n_columns)
     if X.format == "coo":
-        rows, columns = X.coords if len(X.shape) == 2 else (np.zeros(len(X.coords[0]), np.int64), *X.coords)
+        places = X.coords if hasattr(X, "coords") else (X.row, X.col)  # scipy before 1.13
+        rows, columns = places if len(X.shape) == 2 else (np.zeros(len(places[0]), np.int64), *places)
         return _in_order(rows, columns, as_array(X.data, "data"), n_rows, n_columns)
     if X.format == "dia":
         offsets, values = check_whole_numbers("offsets", X.offsets), as_array(X.data, "data")[:, :n_columns]
