@@ -243,7 +243,8 @@ def test_what_is_asked_is_counted_apart(tmp_path: Path) -> None:
         assert sum(group.right.of for group in groups) == 800 - 30, "of all with a confidence"
         assert [group.confidence for group in groups] == sorted(group.confidence for group in groups)
         assert all(group.right.low - 0.1 < group.confidence < group.right.high + 0.1 for group in groups)
-        assert risk[-1] == (1.0, pytest.approx(1.0 - sum(group.right.number for group in groups) / 770))
+        assert risk[-1][0] == 1.0
+        assert risk[-1][1] == pytest.approx(1.0 - sum(group.right.number for group in groups) / 770)
         assert risk[len(risk) // 2][1] < risk[-1][1], "the surest are wrong less often"
 
 

@@ -28,7 +28,7 @@ class Shares extends Plot {
         cursor: { show: false },
         legend: { show: false },
         scales: { x: { time: false, range: [0, 1] }, y: { range: (_plot, _low, most) => [0, this.highest ?? Math.max(1.1 * most, 0.02)] } },
-        axes: [{ ...axis, size: 34, label: this.label, labelSize: 18, labelFont: axis.font }, { ...axis, size: 52 }],
+        axes: [{ ...axis, size: 34, label: this.label, labelSize: 18, labelFont: axis.font }, { ...axis, size: 64 }],
         series: [{}, ...this.series()],
       },
       this.data,
@@ -47,7 +47,7 @@ export class Sureness {
       { stroke: styleOf("--accent"), width: 0, points: { show: true, size: 8, fill: styleOf("--accent") }, paths: () => null },
       bars(styleOf("--accent")),
     ]);
-    this.risk = new Shares("risk", "share decided alone; up: share wrong of these", null, () => [{ stroke: styleOf("--bad"), width: 2.4, points: { show: false } }]);
+    this.risk = new Shares("risk", "share decided alone; up: wrong of these", null, () => [{ stroke: styleOf("--bad"), width: 2.4, points: { show: false } }]);
   }
 
   async look() {
