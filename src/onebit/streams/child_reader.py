@@ -28,12 +28,12 @@ def read_in_child(path: Path, n_bytes: float, seconds: int, reader: Callable[[Pa
         child = subprocess.run(_COMMAND, input=job, capture_output=True, check=False, timeout=seconds + _STARTING)
     except subprocess.TimeoutExpired:
         raise too_slow from None
+    if child.returncode == -getattr(signal, "SIGALRM", 0) != 0:
+        raise too_slow
     output = child.stderr.decode(errors="replace").strip()
     if asked := re.search(r"memory allocation of (\d+) bytes failed", output):
         at_once, allowed = int(asked[1]) / 2**30, n_bytes / 2**30
         raise MemoryError(f"it asks for {at_once:.3g} GiB at once, {allowed:.3g} GiB are allowed; is it damaged?")
-    if child.returncode == -getattr(signal, "SIGALRM", 0) != 0:
-        raise too_slow
     if child.returncode or not child.stdout:  # where SIGCHLD is ignored the status is always 0
         end = signal.Signals(-child.returncode).name if child.returncode < 0 else f"status {child.returncode}"
         last = f" ({output.splitlines()[-1][:200]})" if output else ""
@@ -49,10 +49,10 @@ def read_in_child(path: Path, n_bytes: float, seconds: int, reader: Callable[[Pa
 
 def _read(path: Path, n_bytes: int, seconds: int, reader: Callable[[Path], Any] | None) -> Any:
     try:
-        if reader is None:
-            return _read_parquet(path, n_bytes, seconds)
+        import polars  # its own memory comes first
+
         _limit(n_bytes, seconds)
-        return reader(path)
+        return _read_parquet(polars, path, n_bytes) if reader is None else reader(path)
     except (ValueError, MemoryError) as error:
         return error
     except BaseException as error:  # a panic of Polars is no Exception
@@ -60,10 +60,7 @@ def _read(path: Path, n_bytes: int, seconds: int, reader: Callable[[Path], Any] 
         return ValueError(f"{path}: is not a whole Parquet file ({reason})")
 
 
-def _read_parquet(path: Path, n_bytes: int, seconds: int) -> Any:
-    import polars as pl
-
-    _limit(n_bytes, seconds)
+def _read_parquet(pl: Any, path: Path, n_bytes: int) -> Any:
     lazy = pl.scan_parquet(path, glob=False)
     needed = 8 * len(lazy.collect_schema()) * int(lazy.select(pl.len()).collect().item())
     if needed <= n_bytes:
