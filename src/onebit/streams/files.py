@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from onebit.encoding import Encoder
 from onebit.extras import missing_extra
 from onebit.files import read_npz
 from onebit.machine_memory import check_memory, memory, no_more_than
-from onebit.streams.child_reader import read_in_child
 from onebit.streams.data_set import DataSet, make_data_set
 from onebit.streams.reading import Reading, option
 
@@ -38,7 +36,6 @@ TABLES = ("text", "parquet", "arff")  # files with named columns, of which one i
 _ROOM = 4  # times the size of a file: what reading it takes
 _CHUNK = 1 << 20  # bytes that are unpacked at once
 _HALF_AN_ERROR = 500  # letters
-_SLOWEST = 1_000_000  # bytes of a Parquet file in a second, beside a minute
 _SPARSE_PARTS = ("data", "indices", "indptr", "shape")  # of a CSR matrix, as scipy.sparse.save_npz names them
 
 
@@ -108,35 +105,17 @@ def open_table(path: Path, reading: Reading) -> Iterator["Table"]:
     kind = _kind_of(path)
     if kind not in TABLES:
         raise ValueError(f"{path}: must be a table (CSV, Parquet, ARFF), which has named columns; it is {kind}")
-    _check_polars(path)
+    if (line := missing_extra("reading tables needs", "files")) is not None:
+        raise ValueError(f"{path}: {line}")
     from polars.exceptions import PanicException, PolarsError
 
-    from onebit.streams.table import Table
     from onebit.streams.text import READERS
 
     with _reading_errors(path, reading):
         try:
-            if kind == "parquet":
-                frame = read_in_child(path, memory(), 60 + path.stat().st_size // _SLOWEST)
-                yield Table.of_frame(path, frame, "Parquet")
-            else:
-                yield READERS[kind](path, _content(path), reading)
+            yield READERS[kind](path, b"" if kind == "parquet" else _content(path), reading)
         except (PanicException, PolarsError) as error:  # such as a date beyond all calendars, or a name that is none
             raise ValueError(f"{path}: cannot be understood ({str(error).splitlines()[0]})") from error
-
-
-def read_untrusted(path: Path, reading: Reading, seconds: int) -> DataSet:
-    """Read a table as `read_table` does, in a child process whose memory and time are limited."""
-    _check_polars(path)
-    reading = reading.checked()
-    with _reading_errors(path, reading):
-        data: DataSet = read_in_child(path, memory(), seconds, partial(read_table, **reading._asdict()))
-        return data
-
-
-def _check_polars(path: Path) -> None:
-    if (line := missing_extra("reading tables needs", "files")) is not None:
-        raise ValueError(f"{path}: {line}")
 
 
 def _kind_of(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Tables from text, delimited or ARFF: encoding, what stands between cells, names in the first line.
+"""Tables from delimited text (its encoding, what stands between cells, names in the first line), ARFF and Parquet.
 
 Polars reads delimited text, all cells as text. What Polars reads differently, or refuses without a line number, is read
 again by Python's csv module.
@@ -8,6 +8,8 @@ import codecs
 import csv
 import io
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import polars as pl
 
-from onebit.machine_memory import check_memory
+from onebit.machine_memory import check_memory, memory
 from onebit.streams.reading import Reading, option
 from onebit.streams.table import LABEL_NAMES, NUMBER, Table
 
@@ -32,6 +34,15 @@ _ENCODINGS = {
 _ZLIB = (b"x^", b"x\x01")  # Polars decompresses what begins like this, even a column name such as x^2
 # Measured: the memory Polars takes for text of one letter, and for a column of a few rows; and a cell of an ARFF file.
 _BYTES_OF_A_CELL, _BYTES_OF_A_COLUMN, _BYTES_OF_AN_ARFF_CELL = 48, 10_000, 64
+_PARQUET_SPEED = 1_000_000  # bytes that are read in a second, at least
+_TOO_LARGE = 3  # status of a child
+_PARQUET_CHILD = f"""
+import sys, polars
+frame = polars.read_parquet(sys.argv[1], glob=False)
+if frame.estimated_size() > float(sys.argv[2]):
+    sys.exit({_TOO_LARGE})
+frame.write_ipc(sys.stdout.buffer)
+"""
 _DATE_ATTRIBUTE = re.compile(r"""(?im)^([^\S\n]*@attribute\s+(?:'[^'\n]*'|"[^"\n]*"|\S+))\s+date\b.*$""")
 _ATTRIBUTE = re.compile(r"(?im)^[^\S\n]*@attribute\b")
 _DATA = re.compile(r"(?im)^[^\S\n]*@data\b")
@@ -225,5 +236,25 @@ def _read_arff(path: Path, content: bytes, reading: Reading) -> Table:
     return Table.of_frame(path, pl.DataFrame(found["data"], schema=types, orient="row"), "ARFF")
 
 
-READERS = {"text": _read_delimited, "arff": _read_arff}
+def _read_parquet(path: Path, _content: bytes, _reading: Reading) -> Table:
+    """Read a Parquet file in a child process, which some damaged files end: Polars aborts."""
+    damaged, seconds = f"{path}: is not a whole Parquet file", 60 + path.stat().st_size // _PARQUET_SPEED
+    try:
+        head = pl.scan_parquet(path, glob=False)
+        check_memory(8 * len(head.collect_schema()) * head.select(pl.len()).collect().item())
+        command = [sys.executable, "-P", "-c", _PARQUET_CHILD, str(path), str(memory())]  # -P: nothing from this folder
+        child = subprocess.run(command, capture_output=True, check=False, timeout=seconds)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise ValueError(f"{damaged} ({str(error).splitlines()[0]})") from error
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"{damaged}: it could not be read in {seconds} s") from None
+    if child.returncode == _TOO_LARGE:
+        raise MemoryError("its pages unpack to more than is allowed")
+    if child.returncode or not child.stdout:  # where SIGCHLD is ignored the status is always 0
+        reason = (child.stderr.decode(errors="replace").strip() or "no reason was given").splitlines()[0]
+        raise ValueError(f"{damaged}: its reader ended with status {child.returncode} ({reason[:200]})")
+    return Table.of_frame(path, pl.read_ipc(child.stdout), "Parquet")
+
+
+READERS = {"text": _read_delimited, "arff": _read_arff, "parquet": _read_parquet}
 """How a file is read, by what it is."""
