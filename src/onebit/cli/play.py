@@ -11,16 +11,22 @@ from rich.console import Console
 from onebit import streams
 from onebit.asking import read_share
 from onebit.cli import options
-from onebit.cli.options import has_figures, print_what_was_read, typed
 from onebit.confidence import reliability, risk_by_coverage
 from onebit.decider.report import share_of
 from onebit.experiments.entries import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_integer, check_seed
 from onebit.playing import ByRound, Trace, play
-from onebit.reporting.console import on_screen, prepare_folder, print_table, print_where, progress_bar
+from onebit.reporting.console import (
+    prepare_folder,
+    prepare_report,
+    print_facts,
+    print_line,
+    print_table,
+    progress_bar,
+)
 from onebit.reporting.looks import PALETTE
-from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
+from onebit.reporting.pages import Drawing, Sections, write_page
 from onebit.reporting.text import Table, grouped, in_figure
 from onebit.streams import DataSet, describe
 from onebit.streams.preprocess import METHODS, describe_preprocessing
@@ -94,10 +100,9 @@ def command(
     check_choice("--preprocess", preprocess, METHODS)
     found = _rounds(data, reading, rounds, seed, shuffle)
     made, game = build(player.spec), sureness.arguments(len(found.y))
-    prepare_folder(out)
     console = Console()
-    print_what_was_read(console, found.name, describe(found))
-    is_drawn = has_figures(console)
+    is_drawn = prepare_report(console, out)
+    print_facts(console, found.name, describe(found))
     rows = _prepared(console, found, player, learner, preprocess)
     with progress_bar(console, f"{learner}, {grouped(len(found.y))} rounds") as show:
         trace = play(made, rows, seed=seed, keep_guesses=True, on_progress=show, **game)
@@ -110,28 +115,23 @@ def command(
         "Rounds": f"{grouped(len(found.y))}, {'shuffled' if shuffle else 'in the order of the file'}",
         "Preprocessing": preprocess,
         "Seed": str(seed),
-        "Command": typed(),
     }
     wrong = np.asarray(trace.guesses != np.array(found.label_names)[found.y])
     asked = np.zeros_like(wrong) if trace.by_round is None else trace.by_round.asked
     table, says = Table(_COLUMNS, _rows(found, trace, wrong, asked)), _says(trace, game)
     rates = ", ".join(f"{rate:.1%}" for rate in _tenths(wrong & ~asked, ~asked))
-    _print_result(console, table, [f"Mistakes by tenths of the stream: {rates}", *says])
-    figures = _figures(trace, wrong, f"{learner} on {found.name}", game) if is_drawn else []
-    blocks = [*what_was_run(facts), *says, *figures, *section("Class by class", table), *how_again(facts)]
-    write_page(out / "report.html", f"{learner} on {found.name}", blocks, out)
-    names = ", ".join(f"{figure.name}.png" for figure in figures)
-    print_where(console, f"{names} and report.html are" if figures else "report.html is", out)
-    if save is not None:
-        console.print(on_screen(f"The learner is saved as {save}."), soft_wrap=True)
-
-
-def _print_result(console: Console, table: Table, says: list[str]) -> None:
-    """Print the most frequent classes, and what there is to say."""
     print_table(console, replace(table, rows=table.rows[: _MOST_CLASSES + 1], sections=[1]))
     if (n_more := len(table.rows) - _MOST_CLASSES - 1) > 0:
-        console.print(f"… and {n_more} rarer classes, which report.html lists")
-    console.print("\n".join(says), soft_wrap=True, highlight=False)
+        print_line(console, f"… and {n_more} rarer classes, which report.html lists")
+    for line in (f"Mistakes by tenths of the stream: {rates}", *says):
+        print_line(console, line)
+    figures = _figures(trace, wrong, f"{learner} on {found.name}", game) if is_drawn else []
+    sections: Sections = {"": [*says, *figures], "Class by class": [table]}
+    write_page(out, f"{learner} on {found.name}", sections, facts, figures=".")
+    names = ", ".join(f"{figure.name}.png" for figure in figures)
+    print_line(console, f"{names} and report.html are in {out}." if figures else f"report.html is in {out}.")
+    if save is not None:
+        print_line(console, f"The learner is saved as {save}.")
 
 
 def _check_save(path: Path, data: str) -> None:
@@ -153,7 +153,7 @@ def _prepared(console: Console, data: DataSet, player: LearnerPlayer, learner: s
     else:
         text = f"Preprocessing: {describe_preprocessing(method, unit_length=False, is_sparse=data.is_sparse)}."
         data = replace(data, X=streams.preprocess(data.X, method))
-    console.print(on_screen(text), highlight=False, soft_wrap=True)
+    print_line(console, text)
     return data
 
 

@@ -20,7 +20,7 @@ from onebit.experiments.entries import DEFAULT_ENTRIES, parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.learners import BanditSVM, all_learners
 from onebit.playing import play
-from onebit.reporting.console import on_screen, progress_bar
+from onebit.reporting.console import print_line, progress_bar
 
 _ALL = "all"  # in place of names: every learner, with its default settings
 _N_ROUNDS, _N_CLASSES, _N_CALM = 60, 3, 5000
@@ -53,8 +53,7 @@ def command(
         raise RuntimeError(f"{len(NOT_KEPT)} of {n_compiled} functions could not be kept ({why}): {_REMEDY}")
     counted = "1 function was" if n_compiled == 1 else f"{n_compiled} functions were"
     what = f"{counted} compiled" if n_compiled else "everything was there already"
-    text = f"Ready after {seconds:.1f} seconds: {what}. The code is kept in {folder}."
-    console.print(on_screen(text), highlight=False, soft_wrap=True)
+    print_line(console, f"Ready after {seconds:.1f} seconds: {what}. The code is kept in {folder}.")
 
 
 def _named(learners: Sequence[str]) -> list[str]:
