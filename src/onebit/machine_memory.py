@@ -83,8 +83,7 @@ def memory() -> float:
 
         allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
         limits += [allowed] if allowed != resource.RLIM_INFINITY else []
-        # A word instead of a number means that there is no limit.
-        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))  # a word where there is no limit
     return min(limits)
 
 

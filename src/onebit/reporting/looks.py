@@ -1,12 +1,9 @@
 """The colour, dashes and marker of every learner: the same in all figures of all commands.
 
-``learner_colors.json`` has the colours. The hue is the learner's, and relatives have neighbours of it: blue for the
-support vector machines, green for the perceptrons, orange for Banditron, olive and ochre for its second-order kin,
-purple-red for gradients, mauve, slate and grey for those without weights, reds, sand and teal for regressions. Blue and
-orange stay apart in every kind of colour blindness. Of the tones of each, the first is that without settings, the
-second that without a kernel, the third that with another kernel; Banditron has one for each exploration, from a
-twentieth to a two-thousandth. Other settings change the dashes, and the marker where there is no line. Dots and hollow
-markers are for learners with full information.
+``learner_colors.json`` has the colours: the hue is the learner's, and relatives have neighbours of it. Of the tones of
+each the first is that without settings, the second that without a kernel, the third that with another kernel; Banditron
+has one for each exploration, from a twentieth to a two-thousandth. Other settings change the dashes, and the marker
+where there is no line. Dots and hollow markers are for learners with full information.
 """
 
 import json
@@ -15,6 +12,7 @@ import re
 import zlib
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
+from itertools import product
 from typing import Any, NamedTuple
 
 INK = "#222222"  # nearly black: softer than black on white
@@ -30,6 +28,10 @@ class Look(NamedTuple):
     dashes: _Dashes
     marker: str
     fill: str  # of its marker: its colour, or white
+
+    def mark(self) -> dict[str, Any]:
+        """Return how matplotlib draws its mark, without a line."""
+        return {"color": self.color, "marker": self.marker, "markerfacecolor": self.fill, "linestyle": ""}
 
 
 class Shown(NamedTuple):
@@ -72,9 +74,7 @@ _RUNGS_OF_DEFAULT = round(3 * math.log10(0.05))
 
 
 def looks_of(players: Iterable[Any]) -> dict[str, Look]:
-    """Return the looks of all (with the attributes of `Shown`), by title.
-
-    No two have the same colour and dashes, nor the same colour and marker.
+    """Return the looks of all (with the attributes of `Shown`), by title: no two have the same colour and dashes.
 
     A look depends on what a learner is, never on its place. Only where two want the same dashes does the later in the
     alphabet take the next free ones. Up to 18 settings of one learner look different.
@@ -86,12 +86,9 @@ def looks_of(players: Iterable[Any]) -> dict[str, Look]:
     for player in sorted(distinct, key=lambda player: (len(player.written), player.written, player.title)):
         tones = _tones(player.written)
         tone, dashes = _wanted(player.written, len(tones))
-        free = [
-            (tones[(tone + i) % len(tones)], (dashes + k) % len(_DASHES))
-            for i in range(len(tones))
-            for k in range(len(_DASHES))
-        ]
-        color, at = next((place for place in free if place not in taken), free[0])
+        steps = product(range(len(tones)), range(len(_DASHES)))
+        places = [(tones[(tone + i) % len(tones)], (dashes + k) % len(_DASHES)) for i, k in steps]
+        color, at = next((place for place in places if place not in taken), places[0])
         taken.add((color, at))
         strokes = (_DOTS if player.full_information else _DASHES)[at]
         first = _LEARNERS.get(_family(player.written), {}).get("marker", len(_MARKERS) - 1)
@@ -107,7 +104,7 @@ def _family(written: str) -> str:
 def _tones(written: str) -> tuple[str, ...]:
     family = _family(written)
     known = _LEARNERS.get(family)
-    return tuple(known["tones"]) if known else _OTHER_TONES[_number(family) % len(_OTHER_TONES)]
+    return tuple(known["tones"]) if known else _OTHER_TONES[zlib.crc32(family.encode()) % len(_OTHER_TONES)]
 
 
 def _wanted(written: str, n_tones: int) -> tuple[int, int]:
@@ -120,11 +117,6 @@ def _wanted(written: str, n_tones: int) -> tuple[int, int]:
         rung = _RUNGS_OF_DEFAULT - round(3 * math.log10(float(rate[1]) or 1e-9))
         return min(max(rung, 0), n_tones - 1), rung % 3
     settings = _NO_SETTING.sub("", written).strip(" ,)")
-    dashes = 1 + _number(settings) % (len(_DASHES) - 1) if settings else 0
+    dashes = 1 + zlib.crc32(settings.encode()) % (len(_DASHES) - 1) if settings else 0
     kernel = _KERNEL.search(written)
     return (0 if kernel is None else 1 if kernel[1] else 2), dashes
-
-
-def _number(text: str) -> int:
-    """Return a number that belongs to a text: the same in every process."""
-    return zlib.crc32(text.encode())

@@ -19,7 +19,7 @@ import scipy.sparse
 from numpy.random import Generator
 
 from onebit.engine.randomness import CHANGE, random_numbers
-from onebit.import_paths import did_you_mean, once, read_setting, read_value
+from onebit.import_paths import did_you_mean, read_settings
 from onebit.inputs import Integers, check_choice, check_integer, check_number, check_rows, check_seed
 from onebit.labels import check_labels, classes_and_codes
 from onebit.streams.data_set import DataSet, Matrix, as_matrix
@@ -321,8 +321,7 @@ def split_changes(text: str) -> tuple[tuple[Change, ...], str]:
 def _read_change(name: str, text: str) -> Change:
     kind, known = CHANGES[name], [field.name for field in fields(CHANGES[name])]
     try:
-        parts = [part.strip() for part in text.split(",") if part.strip()]
-        given = once((known[0], read_value(part)) if "=" not in part else read_setting(name, part) for part in parts)
+        given = read_settings(name, text, known[0])
         for setting in given:
             if setting not in known:
                 near = did_you_mean(setting, known)
