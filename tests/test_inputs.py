@@ -35,7 +35,7 @@ from onebit.labels import encode_labels
         ([[1 + 2j]], ["real numbers", "complex"]),
         (scipy.sparse.csr_array(np.array([[0.0, np.nan]])), ["X.data", "nan"]),
         (scipy.sparse.csr_array((0, 3)), ["empty"]),
-        (scipy.sparse.csr_array(([1.0], [10**8], [0, 1]), shape=(1, 4)), ["indices", "between 0 and 3", "100000000"]),
+        (scipy.sparse.csr_array(([1.0], [10**8], [0, 1]), shape=(1, 4)), ["columns", "between 0 and 3", "100000000"]),
         (scipy.sparse.csc_matrix(([1.0], [-1], [0, 1]), shape=(4, 1)), ["rows", "between 0 and 3", "-1"]),
         (np.ma.MaskedArray([[1.0, 2.0]], mask=[[False, True]]), ["masked", "filled"]),
         ([[1.0], [1.0, 2.0]], ["lists of one length"]),
@@ -117,7 +117,7 @@ def test_a_matrix_that_changes_later_is_not_what_was_checked() -> None:
 
 
 def test_rows_of_ones_own_making_are_checked_too() -> None:
-    with pytest.raises(ValueError, match="indices must lie between 0 and 3; got 7"):
+    with pytest.raises(ValueError, match="columns must lie between 0 and 3; got 7"):
         check_rows(SparseRows(np.ones(1), np.array([7]), np.array([0, 1]), 4))
     with pytest.raises(ValueError, match="X is no whole sparse matrix"):
         check_rows(SparseRows(np.ones(1), np.array([7]), np.array([]), 4))
@@ -196,7 +196,7 @@ def test_lists_among_the_numbers_of_a_list_of_lists_are_refused() -> None:
     damaged = scipy.sparse.lil_array(np.eye(1, 3))
     damaged.data = np.empty((1, 1), dtype=object)
     damaged.data[0, 0] = [True]
-    with pytest.raises(ValueError, match="data must hold numbers"):
+    with pytest.raises(ValueError, match="data must be numbers"):
         check_rows(damaged)
 
 

@@ -49,9 +49,6 @@ class Rule(NamedTuple):
         Whether the rule learns from the label itself.
     divides_by_propensity : bool
         Whether `learn_logged` reads ``answer.propensity``, which is NaN where it is not known.
-    always_draws : bool
-        Whether `guess` calls ``uniform(draw)`` in nearly every round: then the numbers of a stream are drawn together,
-        which is faster.
     """
 
     home: str
@@ -61,7 +58,6 @@ class Rule(NamedTuple):
     learn_logged: Callable[[Answer, Scratch, Any], bool] | None = None
     full_information: bool = False
     divides_by_propensity: bool = False
-    always_draws: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Compiled functions cannot be pickled; an import path can.
