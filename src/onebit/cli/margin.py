@@ -9,7 +9,7 @@ from rich.console import Console
 from onebit.cli import options
 from onebit.experiments.entries import kernel_names, parse_kernel
 from onebit.kernels import as_kernel
-from onebit.reporting.console import print_facts, print_table, progress_bar
+from onebit.reporting.console import print_facts, print_line, print_table, progress_bar
 from onebit.reporting.text import Table, bound_text, grouped
 from onebit.streams import describe, preprocess
 from onebit.streams.data_set import make_data_set
@@ -69,10 +69,10 @@ def _print(console: Console, name: str, n_examples: int, result: Margin) -> None
         "weak margin": _found("weak", result.weak, result.weak_limit),
         "strong margin": _found("strong", result.strong, result.strong_limit),
     }
+    print_facts(console, f"{name}: {size}", facts)
     if result.mixed_classes:
         names = ", ".join(map(str, result.mixed_classes))
-        facts["mixed"] = f"no hyperplane through the origin tells these classes from all the rest: {names}"
-    print_facts(console, f"{name}: {size}", facts)
+        print_line(console, f"no hyperplane through the origin tells these classes from all the rest: {names}")
     columns = ("theorem", "about", "at most" if result.kernel is not None else "bound")
     promises = [
         (each.theorem, each.subject, each.silent_because if each.log2 is None else bound_text(each.value, each.log2))
