@@ -78,6 +78,7 @@ def test_it_asks_and_is_told_labels(served: Served) -> None:
     ]
     assert events[1]["body"]["ranking"] == tickets[0]["ranking"]
     assert served.ask("GET", f"{path}/limits").json == {"limits": []}
+    assert served.ask("GET", f"{path}/confidence").json == {"groups": [], "risk": []}
     assert (
         served.ask("POST", f"{path}/settings", {"wrong_at_most": None, "ask_at_most": 0.1}).json["ask_at_most"] == 0.1
     )
@@ -357,7 +358,7 @@ def test_metrics_and_the_page(shared: Served) -> None:
     assert b"http" not in page.body, "nothing is loaded from anywhere"
     assert "default-src 'none'" in page.headers["content-security-policy"]
     paths = shared.ask("GET", "/openapi.json").json["paths"]
-    assert len(paths) == 30
+    assert len(paths) == 31
 
 
 # The documentation.

@@ -30,7 +30,7 @@ from onebit.decider import calls
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.log import to_json
-from onebit.decider.report import costs_of_limits, recent_events, report, share_of
+from onebit.decider.report import costs_of_limits, how_sure, recent_events, report, share_of
 from onebit.decider.requests import checked, request_of
 from onebit.decider.tickets import Kind, Ticket
 from onebit.machine_memory import memory as machine_memory
@@ -146,6 +146,11 @@ def _asked(decider: Decider, order: str = "doubt", limit: _ListLimit = 10) -> di
 def _limits(decider: Decider) -> dict[str, Any]:
     """Return what share of guesses a person would be asked about at other limits, going by the last 10 000 events."""
     return {"limits": calls.plain(costs_of_limits(recent_events(decider)))}
+
+
+def _confidence(decider: Decider) -> dict[str, Any]:
+    """Return how often guesses were right by their confidence, and the share wrong of the surest, of 10 000 events."""
+    return dict(calls.plain(how_sure(recent_events(decider))))
 
 
 def _listed(decider: Decider, ticket: Ticket, most: int, longest: int) -> dict[str, Any]:
@@ -382,6 +387,7 @@ _ROUTES = [  # in the order in which they are tried
     _read("open", _open_tickets),
     _read("asked", _asked),
     _read("limits", _limits),
+    _read("confidence", _confidence),
     _read("ticket", _one_ticket),
     _read("columns", _columns),
     Route("GET", f"{_DECIDER}/desk", _desk, "Status, report, course of mistakes, weights of kernels.", "read"),
