@@ -1,8 +1,4 @@
-"""The service: its routes, each declared once in `_ROUTES`, with their documentation and the data of the pages.
-
-What pages poll never reads the whole log: the learning curve is part of the state, and each of the last events is read
-once.
-"""
+"""The service: its routes, each declared once in `_ROUTES`, with their documentation and the data of the pages."""
 
 import asyncio
 import json
@@ -32,7 +28,7 @@ from onebit.decider.decider import Decider
 from onebit.decider.log import to_json
 from onebit.decider.report import costs_of_limits, how_sure, recent_events, report, share_of
 from onebit.decider.requests import checked, request_of
-from onebit.decider.tickets import Kind, Ticket
+from onebit.decider.tickets import Event, Kind, Ticket
 from onebit.machine_memory import memory as machine_memory
 from onebit.service.audit import AuditLog
 from onebit.service.gate import Gate, Problem, Route, json_response, page_routes
@@ -50,8 +46,7 @@ _MOST_LISTED = 50  # maximum number of open tickets on a page
 _MOST_SHOWN = 100  # classes, and columns, on a page
 _MOST_CATEGORIES = 12
 _LEARNER_LETTERS = 200
-_LISTED_VALUES, _LISTED_LETTERS = 12, 160  # of a record in a list
-_SHOWN_VALUES, _SHOWN_LETTERS = 200, 4_000  # of the record of one ticket
+_IN_A_LIST, _ALONE = (12, 160), (200, 4_000)  # values that are shown of a record, and letters of each
 _NAME_LETTERS = 80
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _DECIDER = "/v1/{namespace}/{name}"
@@ -131,16 +126,12 @@ def _columns(decider: Decider) -> dict[str, Any]:
 
 def _open_tickets(decider: Decider, older_than: str | None = None, limit: _ListLimit = 10) -> dict[str, Any]:
     """Return open tickets, newest first, with their records: ?older_than=, ?limit=."""
-    found = decider.open_tickets(older_than, limit + 1)
-    listed = [_listed(decider, ticket, _LISTED_VALUES, _LISTED_LETTERS) for ticket in found[:limit]]
-    return {"tickets": listed, "has_more": len(found) > limit}
+    return _listed(decider, decider.open_tickets(older_than, limit + 1), limit, _IN_A_LIST)
 
 
 def _asked(decider: Decider, order: str = "doubt", limit: _ListLimit = 10) -> dict[str, Any]:
     """Return open tickets that a person is asked about, the least sure first (?order=oldest, newest), ?limit=."""
-    found = decider.open_tickets(None, limit + 1, asked=True, order=order)
-    listed = [_listed(decider, ticket, _SHOWN_VALUES, _SHOWN_LETTERS) for ticket in found[:limit]]
-    return {"tickets": listed, "has_more": len(found) > limit}
+    return _listed(decider, decider.open_tickets(None, limit + 1, asked=True, order=order), limit, _ALONE)
 
 
 def _limits(decider: Decider) -> dict[str, Any]:
@@ -153,18 +144,24 @@ def _confidence(decider: Decider) -> dict[str, Any]:
     return dict(calls.plain(how_sure(recent_events(decider))))
 
 
-def _listed(decider: Decider, ticket: Ticket, most: int, longest: int) -> dict[str, Any]:
-    """Return a ticket with the first values of its record."""
-    asked = next((event for event in decider.look_up(ticket) if event.kind == Kind.GUESSED), None)
-    record = _shown_record(None if asked is None else asked.body["record"], most, longest)
-    return {**calls.ticket_result(ticket), "record": record}
+def _listed(decider: Decider, tickets: list[Ticket], limit: int, size: tuple[int, int]) -> dict[str, Any]:
+    """Return tickets with the first values of their records."""
+    listed = []
+    for ticket in tickets[:limit]:
+        asked = _guessed(decider.look_up(ticket))
+        record = _shown_record(None if asked is None else asked.body["record"], *size)
+        listed.append({**calls.ticket_result(ticket), "record": record})
+    return {"tickets": listed, "has_more": len(tickets) > limit}
+
+
+def _guessed(events: list[Event]) -> Event | None:
+    return next((event for event in events if event.kind == Kind.GUESSED), None)
 
 
 def _one_ticket(decider: Decider, id: str = "") -> dict[str, Any]:
     """Return all about a ticket: ?id= is its id, or the key of its request."""
     events = decider.look_up(id)
-    asked = next((event for event in events if event.kind == Kind.GUESSED), None)
-    if asked is None:
+    if (asked := _guessed(events)) is None:
         raise Problem(404, f"there is no ticket {id!r:.80}, nor a request with that key, or it was compacted away")
     body, classes, last = asked.body, decider.classes, events[-1]
     unanswered: dict[str, str] = {Kind.GUESSED: "open", Kind.CLOSED: "silent"}
@@ -176,11 +173,11 @@ def _one_ticket(decider: Decider, id: str = "") -> dict[str, Any]:
         "label": classes[body["label"]],
         "propensity": body["propensity"],
         "is_explored": body["label"] != body["wanted"],
-        "among": None if body["among"] is None else [classes[i] for i in body["among"]][:_SHOWN_VALUES],
-        "record": _shown_record(body["record"], _SHOWN_VALUES, _SHOWN_LETTERS),
+        "among": None if body["among"] is None else [classes[i] for i in body["among"]][: _ALONE[0]],
+        "record": _shown_record(body["record"], *_ALONE),
         "state": unanswered.get(last.kind) or answered[last.body["correct"]],
         "history": [
-            {"time": event.time, "kind": str(event.kind), "correct": event.body.get("correct")} for event in events
+            {"time": each.time, "kind": str(each.kind), "correct": each.body.get("correct")} for each in events
         ],
     }
 
@@ -232,13 +229,8 @@ class _Watch:
         summary, status = calls.plain(report(decider, self._recent)), _STATUS(decider)
         status |= {"n_classes": len(status.pop("classes")), "learner": f"{status['learner']:.{_LEARNER_LETTERS}}"}
         summary["by_class"] = sorted(summary["by_class"], key=lambda each: -each["guessed"])[:_MOST_SHOWN]
-        frame = {
-            "status": status,
-            "report": summary,
-            "course": decider.learning_curve(),
-            "weights": decider.kernel_weights(),
-        }
-        frame |= decider.settings.changeable()
+        frame = {"status": status, "report": summary, **decider.settings.changeable()}
+        frame |= {"course": decider.learning_curve(), "weights": decider.kernel_weights()}
         return json.dumps(frame, allow_nan=False, default=str).encode()
 
 

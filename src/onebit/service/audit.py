@@ -1,7 +1,7 @@
 """The audit log: JSON lines in a file beside the deciders, written by a thread.
 
-Requests are only counted. A few times a second the thread writes a line for each caller, verb, decider and status;
-of guesses and feedback that were taken once a minute, so that they do not push older lines out of the bounded files.
+Requests are only counted. A few times a second the thread writes a line for each caller, verb, decider and status, of
+guesses and feedback that were taken once a minute.
 """
 
 import logging
@@ -39,8 +39,7 @@ class AuditLog:
     def __init__(self, folder: Path) -> None:
         self._path = folder / _FILE
         self._counting, self._writing, self._stop = threading.Lock(), threading.Lock(), threading.Event()
-        self._waiting: dict[tuple[Any, ...], list[Any]] = {}
-        """For each line, the time of its first request and their number."""
+        self._waiting: dict[tuple[Any, ...], list[Any]] = {}  # line: the time of its first request, and their number
         self._n_refused_names, self._n_lost, self._is_failing = 0, 0, False
         self._unwritten = b""  # lines that could not be written; retried first
         try:
@@ -95,32 +94,28 @@ class AuditLog:
     def _next_lines(self) -> bytes:
         since = math.inf if self._stop.is_set() else time.time() - _OFTEN_SECONDS
         with self._counting:
-            due = [
-                (*key, first, n_requests)
-                for key, (first, n_requests) in self._waiting.items()
-                if key[1] not in _OFTEN or key[3] >= 400 or first <= since
-            ]
-            for key in due:
-                del self._waiting[key[:5]]
+            waiting = list(self._waiting.items())
+            due = [key for key, (first, _) in waiting if key[1] not in _OFTEN or key[3] >= 400 or first <= since]
+            taken = [(key, self._waiting.pop(key)) for key in due]
             n_lost, self._n_refused_names = self._n_lost if due else 0, 0
             self._n_lost -= n_lost
         lines: list[dict[str, Any]] = []
-        for token, verb, path, status, address, first, n_requests in due:
+        for (token, verb, path, status, address), (first, n_requests) in taken:
             at, decider = datetime.fromtimestamp(first, UTC).isoformat(timespec="milliseconds"), _decider_of(path)
             line = {"time": at, "token": token, "verb": verb, "decider": None if decider is None else decider[1]}
             lines.append(line | {"status": status, "address": address, "requests": n_requests})
         if n_lost:
             lines.append({"time": at, "verb": "lost", "requests": n_lost})
-        return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+        return msgspec.json.Encoder().encode_lines(lines)
 
     def _write_out(self) -> None:
         if not self._unwritten:
             return
         if self._path.exists() and self._path.stat().st_size > max(_LARGEST_FILE - len(self._unwritten), 0):
-            files = [self._path, *(self._path.with_name(f"{_FILE}.{number}") for number in range(1, _N_FILES))]
-            for at in reversed(range(_N_FILES - 1)):
-                if files[at].exists():
-                    os.replace(files[at], files[at + 1])
+            for number in reversed(range(1, _N_FILES)):
+                older = self._path.with_name(f"{_FILE}.{number - 1}") if number > 1 else self._path
+                if older.exists():
+                    os.replace(older, self._path.with_name(f"{_FILE}.{number}"))
         opened = self._open()
         try:
             while self._unwritten:

@@ -57,7 +57,7 @@ class Token(msgspec.Struct):
 
     def sees(self, namespace: str | None) -> bool:
         """Return whether the caller may access a namespace; anybody may what is in none."""
-        return namespace is None or _EVERYWHERE in self.namespaces or namespace in self.namespaces
+        return namespace is None or not {_EVERYWHERE, namespace}.isdisjoint(self.namespaces)
 
 
 ANYBODY = Token("anybody on this machine", list(_ROLES), [_EVERYWHERE])
@@ -66,17 +66,15 @@ ANYBODY = Token("anybody on this machine", list(_ROLES), [_EVERYWHERE])
 
 def _expiry(text: str, now: datetime) -> datetime:
     """Parse the expiry of a token: minutes, hours, days or weeks from now, or a date (its start in UTC)."""
-    span = _is_span(text)
+    span, allowed = _is_span(text), "such as 30m, 12h, 90d or 8w, or a date such as 2027-12-31"
     try:
         ends = now + timedelta(**{_UNITS[span[2]]: int(span[1])}) if span else datetime.fromisoformat(text)
     except (ValueError, OverflowError):
-        raise ValueError(
-            f"expires must be such as 30m, 12h, 90d or 8w, or a date such as 2027-12-31; got {text!r:.80}"
-        ) from None
+        raise ValueError(f"expires must be {allowed}; got {text!r:.80}") from None
     ends = ends if ends.tzinfo else ends.replace(tzinfo=UTC)
     if ends <= now:
         raise ValueError(f"expires must be in the future; got {text!r:.80}")
-    return ends
+    return ends.replace(microsecond=0)
 
 
 def _hash_of(text: str) -> str:
@@ -102,13 +100,12 @@ class Tokens:
         """Create a token and return it; ``"*"`` is every namespace. It expires in 30m, 12h, 90d or 8w, or at a date."""
         check_name("name", name)
         now = datetime.now(UTC)
-        ends = None if expires is None else _expiry(expires, now).replace(microsecond=0)
+        ends = None if expires is None else _expiry(expires, now)
         wanted, spaces = sorted(set(roles)), sorted(set(namespaces))
         if not wanted or not set(wanted) <= set(_ROLES):
             raise ValueError(f"role must be one of {', '.join(_ROLES)}, or several; got {' '.join(wanted) or 'none'}")
-        for space in spaces:
-            if space != _EVERYWHERE:
-                check_name("namespace", space)
+        for space in {*spaces} - {_EVERYWHERE}:
+            check_name("namespace", space)
         text = f"onebit_{secrets.token_urlsafe(32)}"
         token = Token(name, wanted, spaces or [_EVERYWHERE], _hash_of(text), now.isoformat(timespec="seconds"), ends)
         make_folder(self.path.parent)
@@ -134,10 +131,8 @@ class Tokens:
         except FileNotFoundError:
             return []
         except (msgspec.DecodeError, ValueError) as error:
-            raise ValueError(
-                f"{self.path}: is no file of tokens ({error!r:.80}); put a backup there, or remove it: "
-                "without that file everybody on this machine may ask"
-            ) from error
+            remedy = "put a backup there, or remove it: without that file everybody on this machine may ask"
+            raise ValueError(f"{self.path}: is no file of tokens ({error!r:.80}); {remedy}") from error
 
     @contextmanager
     def _changing(self) -> Iterator[list[Token]]:
@@ -145,8 +140,7 @@ class Tokens:
         with locked_folder(self.path.parent):
             known = self.stored()
             yield known
-            content = msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n"
-            replace_file(self.path, content, mode=0o600)  # names and roles are private; hashes reveal nothing
+            replace_file(self.path, msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n", mode=0o600)
 
     def caller(self, authorization: str | None) -> Token | None:
         """Return the token of an ``Authorization`` header, or None if it is unknown; it may have expired."""

@@ -1,9 +1,8 @@
-"""The registry of data sets and streams by name, for all commands.
+"""Data sets and streams by name, for all commands: a file, a set, or a stream that is drawn anew for every seed.
 
-A source is a file, a set that comes with scikit-learn or with onebit, or a stream that is drawn anew for every seed. Of
-onebit's own there is no list: every function that `onebit.streams` exports is known by its name, as a stream if it
-takes ``(rounds, seed)``, as a data set if it takes nothing. A stream of the user's own is named by import path. Changes
-are written before any of them: ``noise:0.05:digits`` (see `onebit.streams.changes`).
+Every function that `onebit.streams` exports is known by its name, as a stream if it takes ``(rounds, seed)``, as a data
+set if it takes nothing. A stream of the user's own is named by import path. Changes are written before any of them:
+``noise:0.05:digits`` (see `onebit.streams.changes`).
 """
 
 import inspect
@@ -18,7 +17,7 @@ import onebit.streams
 from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path
 from onebit.inputs import Integers, check_rows
 from onebit.labels import check_answers
-from onebit.streams.changes import CHANGES, Change, SeveralRight, split_changes
+from onebit.streams.changes import CHANGES, Change, split_changes
 from onebit.streams.data_set import DataSet, Matrix, as_matrix, make_data_set
 from onebit.streams.files import BUNDLED, SUFFIXES, TABLES, bundled, ending, plain_name, read_table
 from onebit.streams.reading import PLAIN, Reading
@@ -50,7 +49,7 @@ class Source(NamedTuple):
     @property
     def has_several_right(self) -> bool:
         """Whether several labels may be right in a round, so that there is a matrix in place of labels."""
-        is_made = any(isinstance(change, SeveralRight) for change in self.changes)
+        is_made = any(change.name == "several" for change in self.changes)
         return is_made or (self.stream is not None and _kind(self.stream)[1])
 
     def check_one_right(self) -> None:
@@ -61,14 +60,13 @@ class Source(NamedTuple):
     def drawn(self, rounds: int, seed: int) -> tuple[Matrix, Integers, int]:
         """Return the rows and labels of a stream with its changes, and the number of classes."""
         n_drawn = rounds
-        while True:
+        while n_drawn <= 2 * _MOST_DRAWN * rounds:
             X, y, n_classes = self.unchanged(n_drawn, seed)
             X, y = self.changed(X, y, n_classes, seed, keeps_rounds=False)
             if len(y) >= rounds:
                 return *self.changed(X[:rounds], y[:rounds], n_classes, seed), n_classes
-            if n_drawn > _MOST_DRAWN * rounds:
-                raise ValueError(f"{self.name}: {n_drawn} rounds leave only {len(y)} of {rounds}; thin it out less")
             n_drawn *= 2  # the longer draw begins with the shorter
+        raise ValueError(f"{self.name}: {n_drawn // 2} rounds leave only {len(y)} of {rounds}; thin it out less")
 
     def unchanged(self, rounds: int, seed: int) -> tuple[Any, Integers, int]:
         """Return the rows and labels of a stream before its changes, and the number of classes."""
@@ -103,11 +101,6 @@ class Source(NamedTuple):
                 X, y = change.applied(X, y, n_classes, seed)
         return X, y
 
-    @property
-    def _before(self) -> str:
-        """Its changes as they are written at the beginning of the name."""
-        return "".join(f"{part}:" for part in self.name.split(":")[: 2 * len(self.changes)])
-
 
 def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]:
     """Return the sources behind files, folders (every data set in them, by name), names and import paths."""
@@ -115,13 +108,10 @@ def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]
     for text in given:
         before, _, rest = _split(text)
         path = Path(rest)
-        if path.is_dir():
-            inside = sorted(child for child in path.iterdir() if ending(child))
-            if not inside:
-                raise ValueError(f"{path}: the folder has no data set; files end in {', '.join(SUFFIXES)}")
-            found += [_find(f"{before}{child}", reading) for child in inside]
-        else:
-            found.append(_find(text, reading))
+        inside = sorted(child for child in path.iterdir() if ending(child)) if path.is_dir() else [text]
+        if not inside:
+            raise ValueError(f"{path}: the folder has no data set; files end in {', '.join(SUFFIXES)}")
+        found += [_find(each if each is text else f"{before}{each}", reading) for each in inside]
     if reading != PLAIN and all(source.reading == PLAIN for source in found):
         raise ValueError(
             f"{', '.join(source.name for source in found)}: only tables (CSV, Parquet, ARFF) have columns to choose "
@@ -136,17 +126,14 @@ def find_source(text: str, reading: Reading = PLAIN) -> Source:
     >>> find_source("paper_weak").stream, find_source("noise:0.05:wine").changes
     ('paper_weak', (LabelNoise(rate=0.05),))
     """
-    rest = _split(text)[2]
-    if Path(rest).is_dir():
+    if Path(rest := _split(text)[2]).is_dir():
         raise ValueError(f"{rest}: is a folder; name one file in it")
     return find_sources([text], reading)[0]
 
 
 def _split(text: str) -> tuple[str, tuple[Change, ...], str]:
     """Return the changes that a text begins with, as they are written and as they are, and the rest."""
-    if Path(text).is_file():
-        return "", (), text
-    changes, rest = split_changes(text)
+    changes, rest = ((), text) if Path(text).is_file() else split_changes(text)
     return text.removesuffix(rest), changes, rest
 
 
@@ -191,11 +178,16 @@ def _with_distinct_names(sources: list[Source]) -> list[Source]:
         counts = Counter(source.name for source in sources)
         for i, source in enumerate(sources):
             if counts[source.name] > 1 and source.path:
-                sources[i] = source._replace(name=source._before + longer(source.path))
+                sources[i] = source._replace(name=_before(source) + longer(source.path))
     for name, count in Counter(source.name for source in sources).items():
         if count > 1:
             raise ValueError(f"{name}: the data set is named twice")
     return sources
+
+
+def _before(source: Source) -> str:
+    """Return the changes of a source as they are written at the beginning of its name."""
+    return "".join(f"{part}:" for part in source.name.split(":")[: 2 * len(source.changes)])
 
 
 def _function_of(stream: str) -> Callable[..., Any]:
@@ -234,7 +226,7 @@ def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
 
 @lru_cache(maxsize=2)  # a worker plays the runs of one data set in sequence; all sets at once may not fit in memory
 def _load(source: Source) -> DataSet:
-    plain = source.name.removeprefix(source._before)
+    plain = source.name.removeprefix(_before(source))
     if source.path is not None:
         data = read_table(source.path, **source.reading._asdict())
     elif plain in BUNDLED:
