@@ -1,9 +1,11 @@
 """Asking when unsure, on real data: ``python benchmarks/asking.py FOLDER`` writes docs/images/asking.png and tables.
 
+``--one-set letter`` draws one game instead, docs/images/asking_one_set.png.
+
 FOLDER has data sets as .npz files with X and y, or with a sparse matrix (data, indices, indptr, shape) and y. Each is
 shuffled, and at most so many rounds of it are played by BanditSVM. In a round that is asked, the learner gets the
 feedback on its suggestion and then the label. With ``--games FILE`` every game is written down as it ends, and a game
-that is in the file is not played again. Two processes play.
+that is in the file is not played again.
 
 The rules that are compared: `onebit.asking`; the trial that came before it, with the same ledger but other constants
 (`Trial`); for ``ask_at_most`` the trial that ranks by the gap between the two best scores, and asking at random. The
@@ -245,6 +247,41 @@ def draw(games: list[Game]) -> None:
             replace_file(IMAGES / "asking.png", png.read_bytes())
 
 
+def draw_one(path: Path, rounds: int, alpha: float = 0.05, part: int = 250) -> None:
+    """Draw how often a game asks as it goes on, and what share is wrong with and without a limit."""
+    X, y = read(path, 0, rounds)
+    names = np.unique(y).tolist()
+    alone = onebit.play(onebit.BanditSVM(classes=names), X, y, confidence=True).by_round
+    trace = onebit.play(onebit.BanditSVM(classes=names), X, y, wrong_at_most=alpha)
+    game = trace.by_round
+    assert alone is not None
+    assert game is not None
+    done = np.arange(1, len(y) + 1)
+    decided = np.maximum(1, np.cumsum(~game.asked))
+    n_parts = len(y) // part
+    asked = game.asked[: n_parts * part].reshape(n_parts, part).mean(axis=1)
+    with figures.looks():
+        figure, (left, right) = figures.new_figure(1, 2, 3.2)
+        left.bar((np.arange(n_parts) + 0.5) * part, asked, width=0.85 * part, color="#0072B2")
+        left.set_title("how often a person is asked")
+        right.plot(done, np.cumsum(~alone.right) / done, color="#B0B0B0", label="it decides everything")
+        right.plot(done, np.cumsum(~game.right & ~game.asked) / decided, color="#0072B2", label="what it decides alone")
+        right.axhline(alpha, color="#D55E00", linestyle=(0, (5, 2)), linewidth=1.2, label=f"limit {alpha:.0%}")
+        right.set_title("wrong so far")
+        for axes, top in ((left, 1.0), (right, 1.0)):
+            axes.set(xlabel="rounds", xlim=(0, len(y)), ylim=(0, top))
+            figures.count_axis(axes.xaxis, 2)
+            figures.count_percent(axes.yaxis)
+        figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        with tempfile.TemporaryDirectory() as folder:
+            png, _ = figures.save(figure, Path(folder), "asking_one_set")
+            replace_file(IMAGES / "asking_one_set.png", png.read_bytes())
+    shares = np.mean(~alone.right), trace.asked / len(y), np.mean(game.asked[len(y) // 2 :])
+    print(
+        "{}: decides everything, {:.1%} wrong; asks about {:.1%}, {:.1%} in the second half".format(path.stem, *shares)
+    )
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("folder", type=Path)
@@ -252,8 +289,13 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=5000)
     options.add_argument("--rules", nargs="+", default=["wrong_at_most", "trial", "ask_at_most", "by gap", "at random"])
     options.add_argument("--sets", nargs="+", help="all that are in the folder, but for two, if not given")
+    options.add_argument("--processes", type=int, default=2)
+    options.add_argument("--one-set", help="draw one game of this set, and play nothing else")
     options.add_argument("--games", type=Path, help="a file of games that were played; new ones are added")
     chosen = options.parse_args()
+    if chosen.one_set:
+        draw_one(chosen.folder / f"{chosen.one_set}.npz", chosen.rounds)
+        return
     paths = sorted(chosen.folder.glob("*.npz"))
     paths = [path for path in paths if (path.stem in chosen.sets if chosen.sets else path.stem not in LEFT_OUT)]
     games: list[Game] = []
@@ -268,7 +310,7 @@ def main() -> None:
         for share in (ALPHAS if rule in ("wrong_at_most", "trial") else BETAS)
         if (path.stem, shuffle, rule, share) not in known
     ]
-    with ProcessPoolExecutor(2) as pool:
+    with ProcessPoolExecutor(chosen.processes) as pool:
         for game in pool.map(play, *zip(*wanted, strict=True)) if wanted else ():
             games.append(game)
             if chosen.games is not None:

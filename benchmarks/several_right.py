@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 import onebit
-from onebit.streams import with_several_right
-from onebit.streams.preprocess import standardize
+from onebit.streams import preprocess, with_several_right
 
 SETS = "digits,segment,vehicle,car,vowel,satimage,pendigits,letter,nursery,connect4,wine_quality_white,dna"
 PLAYERS: dict[str, Callable[[], onebit.Learner]] = {
@@ -38,7 +37,7 @@ def right_labels(rule: str, X: Any, y: Any, n_classes: int, seed: int) -> Any:
         return with_several_right((X, y), min(n_classes - 1, max(2, round(0.3 * n_classes))), seed)[1]
     right = np.arange(n_classes) == y[:, None]
     if rule == "extra":
-        rows = standardize(X)
+        rows = preprocess(X, "standardize")
         scores = rows @ np.random.default_rng([seed, 1]).normal(size=(rows.shape[1], n_classes))
         right |= scores > np.quantile(scores, 0.8)
     return right
@@ -68,7 +67,9 @@ def main() -> None:
                 for p, (title, make) in enumerate(PLAYERS.items()):
                     learner = make()
                     is_svm = isinstance(learner, onebit.BanditSVM)
-                    mistakes[p] += onebit.play(learner, X if is_svm else standardize(X), right, seed=seed).mistakes
+                    mistakes[p] += onebit.play(
+                        learner, X if is_svm else preprocess(X, "standardize"), right, seed=seed
+                    ).mistakes
                     if title == "auto" and isinstance(learner, onebit.BanditSVM):
                         found += not learner.exclusive_
             mistakes /= len(shuffles)

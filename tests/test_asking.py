@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+import onebit
 from onebit.asking import Asking, Decision
 
 ROUNDING = 1e-9  # of sums of some ten thousand floats
@@ -198,6 +199,20 @@ def test_a_saved_state_goes_on_as_the_original(limit: dict[str, float]) -> None:
             for one in (asking, twin):
                 one.answer(late, right)
     assert asking.state() == twin.state()
+
+
+@pytest.mark.parametrize("limit", [{"wrong_at_most": 0.05}, {"ask_at_most": 0.1}])
+def test_decisions_are_plain_values_without_the_compiler_too(
+    limit: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_largest_cut", "_share_above"):
+        function = getattr(onebit.asking, name)
+        monkeypatch.setattr(onebit.asking, name, getattr(function, "py_func", function))
+    random, asking = np.random.default_rng(3), Asking(**limit)
+    for _ in range(500):
+        decision = asking.decide(1 - float(random.random() ** 3))
+        asking.answer(decision, correct=True)
+        assert [type(each) for each in decision] == [bool, float, bool]
 
 
 def test_memory_is_bounded() -> None:

@@ -100,7 +100,7 @@ class Asking:
         alpha = self.wrong_at_most
         if alpha is not None:
             aim = alpha * min(max(self.balance / _COMFORT, _LEAST_AIM), _MOST_AIM)
-            wanted = doubt <= _largest_cut(self._ordered, min(self._n_seen, _WINDOW), aim)
+            wanted = bool(doubt <= _largest_cut(self._ordered, min(self._n_seen, _WINDOW), aim))
             ask = not (wanted and self.balance - _RESERVE * alpha * self.n_open >= 1.0 - alpha)
         else:
             ask = self._is_worth_a_token(doubt)
@@ -173,7 +173,7 @@ class Asking:
             larger = min(_UNKNOWN_RANK, 5.0 * beta)
         else:
             larger = _share_above(self._ordered, min(self._n_seen, _WINDOW), doubt)
-        return tokens >= 1.0 and larger < beta * tokens / _USUAL_TOKENS
+        return bool(tokens >= 1.0 and larger < beta * tokens / _USUAL_TOKENS)
 
     def _remember(self, doubt: float, wrong: bool) -> None:
         _replace(self._recent, self._ordered, self._n_seen, doubt, 1.0 if wrong else 0.0)

@@ -4,9 +4,10 @@ Every error names the argument, the value and the remedy, and is raised before a
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from numbers import Real
+from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
 import narwhals as nw
@@ -121,7 +122,7 @@ def check_rows(X: Any, name: str = "X") -> Rows:
     infinity, or is a sparse matrix whose arrays do not fit together.
     """
     if scipy.sparse.issparse(X) or isinstance(X, SparseRows):
-        return _check_sparse(X, name)
+        return check_sparse(X, name)
     array = check_real(X, name)
     if array.ndim != 2:
         hint = ". For a single round use guess(x). Reshape your data with x.reshape(1, -1)" if array.ndim == 1 else ""
@@ -195,189 +196,78 @@ def check_finite(array: Floats, name: str) -> None:
         )
 
 
-def check_sparse_row(features: Any, name: str) -> SparseRows:
-    """Return one round's sparse features, a vector or a matrix of one row, as a copy."""
-    row = _check_sparse(features, name, may_be_vector=True)
-    if len(row) != 1:
-        raise ValueError(f"{name} must be one round's; got {len(row)} rows")
-    return SparseRows(row.values.copy(), *row[1:])
+def check_sparse(X: Any, name: str, *, one_round: bool = False) -> SparseRows:
+    """Return a copy of sparse rows, or of one round's, which may be a vector; or raise a ValueError that names them.
 
-
-# Sparse matrices. Their arrays can be changed at will, and neither scipy's compiled code nor ours looks before it
-# reads: scipy's own check lets a negative end of `indptr` pass. So nothing of scipy is called on a matrix from outside:
-# its arrays are read, copied and checked here.
-
-
-class _Entries(NamedTuple):
-    """The entries of a sparse matrix, one by one, as they are stored."""
-
-    rows: Integers
-    columns: Integers
-    values: npt.NDArray[Any]
-
-
-def _check_sparse(X: Any, name: str, *, may_be_vector: bool = False) -> SparseRows:
+    Their arrays can be changed at will, and compiled code does not look before it reads: scipy's own check lets a
+    negative end of `indptr` pass.
+    """
     try:
         shape = tuple(check_integer("its shape", size, low=0, high=MAX_SEED) for size in X.shape)
     except (TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{name} is no whole sparse matrix: {error}") from error
-    if len(shape) != 2 and not (may_be_vector and len(shape) == 1):
+    if len(shape) != 2 and not (one_round and len(shape) == 1):
         raise ValueError(f"{name} must have two dimensions (rounds, features); got shape {shape}")
     _check_size(shape, name)
     n_rows, n_columns = shape if len(shape) == 2 else (1, *shape)
+    if one_round and n_rows != 1:
+        raise ValueError(f"{name} must be one round's; got {n_rows} rows")
     try:
-        if isinstance(X, SparseRows):
-            rows = _rows_of_compressed(X.values, X.columns, X.starts, n_rows, n_columns)
-        elif X.format == "csr":
-            rows = _rows_of_compressed(X.data, X.indices, X.indptr, n_rows, n_columns)
-        elif X.format in _READERS:
-            rows = _rows_of_entries(_READERS[X.format](X, n_rows, n_columns), n_rows, n_columns)
-        else:
-            raise ValueError(f"the format must be csr, {', '.join(_READERS)}; got {X.format!r}")
-    except (ValueError, TypeError, AttributeError) as error:
+        rows = _read_sparse(X, n_rows, n_columns)
+    except (ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise ValueError(f"{name} is no whole sparse matrix of shape {shape}: {error}") from error
     values = _as_floats(check_real(rows.values, f"{name}.data"))
     check_finite(values.reshape(-1, 1), f"{name}.data")
-    return SparseRows(values, *rows[1:])
+    return SparseRows(values.copy() if one_round else values, *rows[1:])
 
 
-def check_whole_numbers(name: str, values: Any, size: int | None = None) -> Integers:
+def check_whole_numbers(name: str, values: Any) -> Integers:
     """Return a copy of a list of whole numbers, as int64, or raise a ValueError that names it."""
     array = as_array(values, name)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
         raise ValueError(f"{name} must be a list of whole numbers; got {array.dtype} of shape {array.shape}")
-    if size is not None and len(array) != size:
-        raise ValueError(f"{name} must have {size} entries; got {len(array)}")
     if array.dtype.kind == "u" and array.size and array.max() > MAX_SEED:
         raise ValueError(f"{name} must be below 2⁶³; got {array.max()}")
     return array.astype(np.int64)
 
 
-def _data(data: Any, n_dimensions: int) -> npt.NDArray[Any]:
-    values = as_array(data, "data")
-    if values.ndim != n_dimensions:
-        raise ValueError(f"data must have {n_dimensions} dimensions; got shape {values.shape}")
-    return values
-
-
-def _check_places(name: str, places: Integers, size: int) -> None:
-    """Raise if a position does not lie among `size` of them."""
-    if len(places) and (places.min() < 0 or places.max() >= size):
-        wrong = places[(places < 0) | (places >= size)][0]
-        raise ValueError(f"{name} must lie between 0 and {size - 1}; got {wrong}")
-
-
-def _compressed(
-    data: npt.NDArray[Any], indices: Any, indptr: Any, n_lists: int
-) -> tuple[npt.NDArray[Any], Integers, Integers]:
-    """Return values, their places, and where each row (or column) starts; the arrays may have spare room at the end."""
-    places, starts = check_whole_numbers("indices", indices), check_whole_numbers("indptr", indptr, n_lists + 1)
-    if len(data) != len(places):
-        raise ValueError(f"data and indices must be of one length; got {len(data)} and {len(places)}")
-    if starts[0] != 0 or (starts[1:] < starts[:-1]).any() or starts[-1] > len(data):
-        raise ValueError(f"indptr must rise from 0 to at most {len(data)}; got {starts.tolist()!r:.80}")
-    return data[: starts[-1]], places[: starts[-1]], starts
-
-
-def _rows_of_compressed(data: Any, indices: Any, indptr: Any, n_rows: int, n_columns: int) -> SparseRows:
-    values, columns, starts = _compressed(_data(data, 1), indices, indptr, n_rows)
-    _check_places("indices", columns, n_columns)
-    # scipy's flag for sorted columns may be out of date: the columns are checked.
-    is_rising = columns[1:] > columns[:-1]
-    borders = starts[1:-1]
-    is_rising[borders[(borders > 0) & (borders < len(columns))] - 1] = True
-    if is_rising.all():
-        return SparseRows(values, columns, starts, n_columns)
-    rows = np.repeat(np.arange(n_rows), np.diff(starts))
-    return _rows_of_entries(_Entries(rows, columns, values), n_rows, n_columns)
-
-
-def _rows_of_entries(entries: _Entries, n_rows: int, n_columns: int) -> SparseRows:
-    """Return entries in order, those of the same place added up in the order and the dtype in which they are stored."""
-    lengths = [len(part) for part in entries]
-    if len(set(lengths)) > 1:
-        raise ValueError(f"rows, columns and data must be of one length; got {lengths}")
-    _check_places("rows", entries.rows, n_rows)
-    _check_places("columns", entries.columns, n_columns)
-    order = np.lexsort((entries.columns, entries.rows))
-    rows, columns, values = entries.rows[order], entries.columns[order], entries.values[order]
-    if len(values):
-        is_new = np.append(True, (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1]))
-        if not is_new.all():
-            sums = np.zeros(np.count_nonzero(is_new), dtype=values.dtype)
-            np.add.at(sums, np.cumsum(is_new) - 1, values)
-            rows, columns, values = rows[is_new], columns[is_new], sums
-    try:
-        starts = np.append(0, np.cumsum(np.bincount(rows, minlength=n_rows)))
-    except MemoryError:
-        raise ValueError(f"{n_rows} rows do not fit in memory") from None
-    return SparseRows(values, columns, starts, n_columns)
-
-
-def _read_csc(X: Any, _n_rows: int, n_columns: int) -> _Entries:
-    values, rows, starts = _compressed(_data(X.data, 1), X.indices, X.indptr, n_columns)
-    return _Entries(rows, np.repeat(np.arange(n_columns), np.diff(starts)), values)
-
-
-def _read_bsr(X: Any, n_rows: int, n_columns: int) -> _Entries:
-    blocks = _data(X.data, 3)
-    height, width = blocks.shape[1:]
-    if 0 in (height, width) or n_rows % height or n_columns % width:
-        raise ValueError(f"blocks of {height} × {width} do not fill the shape")
-    blocks, indices, starts = _compressed(blocks, X.indices, X.indptr, n_rows // height)
-    _check_places("indices", indices, n_columns // width)
-    tops = height * np.repeat(np.arange(n_rows // height), np.diff(starts))
-    rows = tops[:, None, None] + np.arange(height)[:, None] + np.zeros((1, 1, width), np.int64)
-    columns = width * indices[:, None, None] + np.zeros((1, height, 1), np.int64) + np.arange(width)
-    return _Entries(rows.ravel(), columns.ravel(), blocks.ravel())
-
-
-def _read_coo(X: Any, _n_rows: int, _n_columns: int) -> _Entries:
-    places = X.coords if hasattr(X, "coords") else (X.row, X.col)
+def _read_sparse(X: Any, n_rows: int, n_columns: int) -> SparseRows:
+    """Return a sparse matrix as rows whose columns rise, or raise an error if its arrays do not fit together."""
+    if isinstance(X, SparseRows):
+        X = SimpleNamespace(format="csr", data=X.values, indices=X.columns, indptr=X.starts)
+    if X.format in ("csr", "csc"):
+        values, within = as_array(X.data, "data"), check_whole_numbers("indices", X.indices)
+        starts, n_lists = check_whole_numbers("indptr", X.indptr), n_columns if X.format == "csc" else n_rows
+        if len(values) != len(within):
+            raise ValueError(f"data and indices must be of one length; got {len(values)} and {len(within)}")
+        if len(starts) != n_lists + 1 or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] > len(values):
+            raise ValueError(f"indptr must rise from 0 to at most {len(values)}; got {starts.tolist()!r:.80}")
+        lists, used = np.repeat(np.arange(n_lists), np.diff(starts)), slice(starts[-1])
+        rows, columns = (within[used], lists) if X.format == "csc" else (lists, within[used])
+        return _in_order(rows, columns, values[used], n_rows, n_columns)
+    X = X.tocoo()
+    places = X.coords if hasattr(X, "coords") else (X.row, X.col)  # scipy before 1.13
     rows, columns = places if len(X.shape) == 2 else (np.zeros(len(places[0]), np.int64), *places)
-    return _Entries(check_whole_numbers("row", rows), check_whole_numbers("col", columns), _data(X.data, 1))
+    return _in_order(rows, columns, as_array(X.data, "data"), n_rows, n_columns)
 
 
-def _read_dia(X: Any, n_rows: int, n_columns: int) -> _Entries:
-    offsets, values = check_whole_numbers("offsets", X.offsets), _data(X.data, 2)
-    if len(values) != len(offsets):
-        raise ValueError(f"data must have one row for each of the {len(offsets)} diagonals; got shape {values.shape}")
-    if len(set(offsets.tolist())) != len(offsets):
-        raise ValueError("offsets must not repeat")
-    values = values[:, :n_columns]
-    columns = np.broadcast_to(np.arange(values.shape[1]), values.shape)
-    rows = columns - offsets[:, None]
-    is_inside = (rows >= 0) & (rows < n_rows) & (values != 0)  # zeros are padding
-    return _Entries(rows[is_inside], columns[is_inside], values[is_inside])
-
-
-def _read_lil(X: Any, n_rows: int, _n_columns: int) -> _Entries:
-    if len(X.rows) != n_rows:
-        raise ValueError("rows must have one list for each row")
-    pairs = enumerate(zip(X.rows, X.data, strict=True))
-    items = [((row, column), value) for row, pair in pairs for column, value in zip(*pair, strict=True)]
-    return _entries_of(items, X.dtype)
-
-
-def _read_dok(X: Any, _n_rows: int, _n_columns: int) -> _Entries:
-    return _entries_of([(place if len(X.shape) == 2 else (0, place), value) for place, value in X.items()], X.dtype)
-
-
-def _entries_of(items: list[tuple[Any, Any]], dtype: Any) -> _Entries:
-    """Return entries that are kept one by one, in the matrix's dtype if they are of that kind."""
-    values = as_array([value for _, value in items], "data")
-    if values.ndim != 1:
-        raise ValueError(f"data must hold numbers; got lists of shape {values.shape[1:]} among them")
-    if not items or np.can_cast(values.dtype, dtype, "same_kind"):
-        values = values.astype(dtype)
-    rows, columns = zip(*(place for place, _ in items), strict=True) if items else ((), ())
-    return _Entries(check_whole_numbers("rows", list(rows)), check_whole_numbers("columns", list(columns)), values)
-
-
-_READERS: dict[str, Callable[[Any, int, int], _Entries]] = {
-    reader.__name__.removeprefix("_read_"): reader
-    for reader in (_read_csc, _read_bsr, _read_coo, _read_dia, _read_lil, _read_dok)
-}
+def _in_order(rows: Any, columns: Any, values: npt.NDArray[Any], n_rows: int, n_columns: int) -> SparseRows:
+    """Return entries in order, those of the same place added up in the order and the dtype in which they are stored."""
+    rows, columns = check_whole_numbers("rows", rows), check_whole_numbers("columns", columns)
+    if not values.shape == rows.shape == columns.shape:
+        raise ValueError(f"rows, columns and data must be numbers of one length; got shape {values.shape}")
+    for name, places, size in (("rows", rows, n_rows), ("columns", columns, n_columns)):
+        if len(places) and not 0 <= places.min() <= places.max() < size:
+            wrong = places[(places < 0) | (places >= size)][0]
+            raise ValueError(f"{name} must lie between 0 and {size - 1}; got {wrong}")
+    if not ((rows[1:] > rows[:-1]) | ((rows[1:] == rows[:-1]) & (columns[1:] > columns[:-1]))).all():
+        order = np.lexsort((columns, rows))
+        rows, columns, values = rows[order], columns[order], values[order]
+        is_new = np.append(True, (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1]))
+        sums = np.zeros(np.count_nonzero(is_new), dtype=values.dtype)
+        np.add.at(sums, np.cumsum(is_new) - 1, values)
+        rows, columns, values = rows[is_new], columns[is_new], sums
+    return SparseRows(values, columns, np.append(0, np.cumsum(np.bincount(rows, minlength=n_rows))), n_columns)
 
 
 def dense(rows: Rows) -> Floats:

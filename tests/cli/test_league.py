@@ -10,7 +10,7 @@ import pytest
 
 from in_process import onebit
 from league_players import COIN
-from onebit.cli.league import Field, _intro, _league, _percent, command
+from onebit.cli.league import _Field, _intro, _league, _percent, command
 from onebit.cli.options import Games, Workers
 from onebit.experiments.comparison import Comparison, play_league
 from onebit.experiments.entries import enter, with_diagonals
@@ -32,7 +32,7 @@ def test_a_whole_league(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     out = tmp_path / "out"
     data = ("iris", "wine", "digits")
     play = partial(
-        command, data, field=Field(bundled=False), games=Games((FIELD,), rounds=80), reading=PLAIN, workers=Workers(1)
+        command, data, field=_Field(bundled=False), games=Games((FIELD,), rounds=80), reading=PLAIN, workers=Workers(1)
     )
     play(runs=3, out=out)
     printed = " ".join(capsys.readouterr().out.split())
@@ -87,7 +87,7 @@ def test_the_report_says_who_was_tuned_in_hindsight(tmp_path: Path) -> None:
 
 
 def test_diagonal_forms_play_where_whole_matrices_are_too_long() -> None:
-    field = Field(bundled=False, diagonal=True)
+    field = _Field(bundled=False, diagonal=True)
     games = Games(("SOBA", "SOBA:diagonal=true", "LinUCB"))
     league, _ = _league(["digits"], field._replace(seconds_per_game=1e-6), games, PLAIN, runs=20)
     titles = ["SOBA", "SOBA:diagonal=true", "LinUCB", "LinUCB diagonal"]
@@ -105,7 +105,7 @@ def test_diagonal_forms_play_where_whole_matrices_are_too_long() -> None:
 
 def test_bundled_sources_come_once() -> None:
     def names(*data: str, bundled: bool = True) -> list[str]:
-        games, field = Games(("BanditPerceptron", "UniformGuess")), Field(bundled=bundled)
+        games, field = Games(("BanditPerceptron", "UniformGuess")), _Field(bundled=bundled)
         return [source.name for source in _league(data, field, games, PLAIN, runs=2)[0].sources]
 
     assert names() == known_names()

@@ -1,12 +1,9 @@
 """Options that several commands share."""
 
-import sys
-
 import pytest
 from rich.console import Console
 
-from onebit.cli.options import Games, Workers, has_figures, print_what_was_read, several, typed
-from onebit.extras import _EXTRAS
+from onebit.cli.options import Games, Workers, several
 
 
 def test_games_are_the_settings_of_a_comparison() -> None:
@@ -28,25 +25,5 @@ def test_a_cluster_brings_its_own_jobs() -> None:
         Workers(jobs=2, dask="tcp://a:1").executor(Console())
 
 
-def test_the_command_is_shown_as_a_shell_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["/somewhere/onebit", "compare", "my file.csv", "--label", "a'b"])
-    assert typed() == "onebit compare 'my file.csv' --label 'a'\"'\"'b'"
+def test_several_names_or_none() -> None:
     assert several([]) == []
-
-
-def test_without_matplotlib_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    console = Console(record=True, width=200)
-    monkeypatch.setitem(_EXTRAS, "figures", ("not_there_at_all",))
-    assert not has_figures(console)
-    said = (
-        "there will be no figures: figures need not_there_at_all, which is not installed: pip install 'onebit[figures]'"
-    )
-    assert said in console.export_text()
-
-
-def test_what_was_read_is_text_and_no_markup() -> None:
-    console = Console(record=True, width=80)
-    print_what_was_read(console, "a [red] file", {"columns": "[bold]", "label": "y"})
-    printed = console.export_text()
-    assert "a [red] file" in printed
-    assert "[bold]" in printed

@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 
 import onebit
 from onebit.decider.decider import Decider
-from onebit.decider.report import _share_at_any_time, costs_of_limits, report, share_of
+from onebit.decider.report import _share_at_any_time, costs_of_limits, how_sure, report, share_of
 from onebit.decider.tickets import Event
 
 
@@ -239,11 +239,19 @@ def test_what_is_asked_is_counted_apart(tmp_path: Path) -> None:
         assert shares == sorted(shares, reverse=True), "a wider limit asks less"
         assert 0.1 < costs[0.05].share < 0.4  # type: ignore[operator]
         assert costs[0.05].of == 400
+        groups, risk = how_sure(desk)
+        assert sum(group.right.of for group in groups) == 800 - 30, "of all with a confidence"
+        assert [group.confidence for group in groups] == sorted(group.confidence for group in groups)
+        assert all(group.right.low - 0.1 < group.confidence < group.right.high + 0.1 for group in groups)
+        assert risk[-1][0] == 1.0
+        assert risk[-1][1] == pytest.approx(1.0 - sum(group.right.number for group in groups) / 770)
+        assert risk[len(risk) // 2][1] < risk[-1][1], "the surest are wrong less often"
 
 
 def test_it_says_that_it_asks_always(desk: Decider) -> None:
     desk.change(wrong_at_most=0.01)
     assert costs_of_limits(desk) == [], "nothing is known yet"
+    assert how_sure(desk) == ([], [])
     generator = np.random.default_rng(0)
     for n_rounds in range(1, 501):
         ticket = desk.guess({"x": 1.0})

@@ -124,22 +124,6 @@ def test_what_another_user_may_write_is_not_loaded(tmp_path: Path, mode: int) ->
     path = kept(folder)
     path.chmod(mode)
     assert _read_trusted(folder, "key") is None
-    path.chmod(0o600)
-    folder.chmod(mode | 0o100)
-    assert _read_trusted(folder, "key") is None
-    with pytest.raises(PermissionError, match="can be written to by others"):
-        kept(folder)
-
-
-def test_links_are_not_followed(tmp_path: Path) -> None:
-    folder, elsewhere = tmp_path / "onebit-here", tmp_path / "onebit-there"
-    path = kept(elsewhere)
-    folder.symlink_to(elsewhere)
-    assert _read_trusted(folder, "key") is None
-    folder.unlink()
-    folder.mkdir(mode=0o700)
-    (folder / path.name).symlink_to(path)
-    assert _read_trusted(folder, "key") is None
 
 
 def test_a_folder_that_cannot_be_written_to_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,10 +150,6 @@ def test_another_users_files_are_not_loaded(tmp_path: Path) -> None:
     folder = tmp_path / "onebit-here"
     path = kept(folder)
     os.chown(path, 65534, 65534)
-    assert _read_trusted(folder, "key") is None
-    os.chown(path, 0, 0)
-    assert _read_trusted(folder, "key") == b"compiled"
-    os.chown(folder, 65534, 65534)
     assert _read_trusted(folder, "key") is None
 
 
@@ -259,12 +239,10 @@ def test_another_numpy_has_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache._key((), Machine()) != before
 
 
-@pytest.mark.parametrize("overload", ["_compiled_number", "_multiplied"])
-def test_an_overload_is_part_of_the_functions_that_call_it(overload: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`uniform` calls `_number`, which is plain Python; what is compiled in its place stands beside it."""
+def test_an_intrinsic_is_part_of_the_functions_that_call_it(monkeypatch: pytest.MonkeyPatch) -> None:
     before = identity(randomness.uniform)
     assert before is not None
-    function: Any = getattr(getattr(randomness, overload), "_defn", getattr(randomness, overload))
+    function: Any = randomness._multiplied._defn
     changed = function.__code__.replace(co_consts=(*function.__code__.co_consts, "changed"))
     monkeypatch.setattr(function, "__code__", changed)
     assert identity(randomness.uniform) not in (before, None)

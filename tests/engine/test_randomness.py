@@ -1,10 +1,8 @@
-from typing import Any, cast
-
 import numpy as np
 import pytest
 from numpy.random import Generator, Philox
 
-from onebit.engine.randomness import LEARNER, Draw, fill_uniform, uniform, uniform_label
+from onebit.engine.randomness import LEARNER, Draw, uniform, uniform_label
 
 
 @pytest.mark.parametrize("seed", [0, 1, 12345, 2**63 - 1])
@@ -28,12 +26,3 @@ def test_labels_from_draws_are_uniform() -> None:
     # chi-square with 6 degrees of freedom: below 22.5 with probability 0.999
     assert ((counts - n / 7) ** 2 / (n / 7)).sum() < 22.5
     assert uniform_label(np.nextafter(1.0, 0.0), 3) == 2
-
-
-@pytest.mark.parametrize("first", [0, 1, 2, 3, 4, 1001])
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 40])
-def test_numbers_drawn_together_are_those_drawn_one_by_one(first: int, n: int) -> None:
-    numbers = np.empty(n)
-    fill_uniform(9, first, numbers)
-    assert numbers.tolist() == [uniform(Draw(9, first + t)) for t in range(n)]
-    assert numbers.tolist() == [uniform(Draw(cast(Any, numbers), t)) for t in range(n)]

@@ -43,7 +43,7 @@ def outcome(dataset: str, entry: Entry, rounds: Integers, mistakes: Integers, le
     return Outcome(dataset, entry, rounds, mistakes, np.zeros(len(mistakes)), learned=learned)
 
 
-DETAILS = {"Seeds": "0 to 1", "Note": "a < b & c", "Command": "onebit reproduce"}
+DETAILS = {"Seeds": "0 to 1", "Note": "a < b & c"}
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +58,9 @@ def figures(outcomes: list[Outcome], tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def report(outcomes: list[Outcome], figures: list[Drawn]) -> str:
-    path = figures[0].png.parent / "report.html"
-    _write_report(path, summarize(outcomes), drawings(outcomes, seed=0), DETAILS)
-    return path.read_text(encoding="utf-8")
+    folder = figures[0].png.parent
+    _write_report(folder, summarize(outcomes), drawings(outcomes, seed=0), DETAILS)
+    return (folder / "report.html").read_text(encoding="utf-8")
 
 
 def stretched(outcome: Outcome) -> Outcome:
@@ -143,7 +143,7 @@ def test_shortest_game_of_one_data_set_can_be_drawn(tmp_path: Path) -> None:
     few = [played("strong", who, 1, 1)[0] for who in contestants()[:3]]
     drawn = draw_files(drawings(few, seed=3), tmp_path / "figures")
     assert [figure.name for figure in drawn] == [f"figure_{name}" for name in ("1", "3", "4a", "4b", "7", "8")]
-    _write_report(tmp_path / "report.html", summarize(few), drawings(few, seed=3), DETAILS)
+    _write_report(tmp_path, summarize(few), drawings(few, seed=3), DETAILS)
     assert (tmp_path / "report.html").read_text("utf-8").count("<figure ") == 6
 
 
@@ -183,10 +183,13 @@ def test_report_escapes_what_it_is_given(report: str) -> None:
     assert "<dt>Note</dt><dd>a &lt; b &amp; c</dd>" in report
 
 
-def test_report_of_a_full_game_shows_published_numbers_and_ratios(outcomes: list[Outcome], tmp_path: Path) -> None:
+def test_report_of_a_full_game_shows_published_numbers_and_ratios(
+    outcomes: list[Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["onebit", "reproduce"])
     full = [stretched(outcome) for outcome in outcomes]
     rows = summarize(full)
-    _write_report(tmp_path / "report.html", rows, [], {"Command": "onebit reproduce"})
+    _write_report(tmp_path, rows, [], {})
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<pre><code>onebit reproduce</code></pre>" in text
     for row in rows:
@@ -199,7 +202,7 @@ def test_report_of_a_full_game_shows_published_numbers_and_ratios(outcomes: list
 
 def test_report_is_written_the_same_twice(report: str, outcomes: list[Outcome], tmp_path: Path) -> None:
     again = tmp_path / "report.html"
-    _write_report(again, summarize(outcomes), drawings(outcomes, seed=0), DETAILS)
+    _write_report(tmp_path, summarize(outcomes), drawings(outcomes, seed=0), DETAILS)
     assert again.read_text(encoding="utf-8") == report
 
 

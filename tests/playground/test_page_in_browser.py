@@ -171,6 +171,26 @@ def test_draw_and_a_table_whose_names_are_script(page: Page, tmp_path: Path) -> 
     assert page.locator("img").count() == 0
 
 
+def test_it_asks_and_is_answered_by_keys_and_clicks(page: Page) -> None:
+    page.click("#tab-asker")
+    asked = page.locator("#asker-numbers dd").nth(1)
+    for answered, key in enumerate(("7", "", "Enter")):
+        expect(page.locator("#asker-says")).to_contain_text("Which digit")
+        expect(asked).to_contain_text(str(answered))
+        page.locator("#asker-says").click()
+        if key:
+            page.keyboard.press(key)
+        else:
+            page.click("#asker-labels .main-button")
+    expect(asked).to_contain_text("3")
+    expect(page.locator("#asker-latest li")).to_have_count(3)
+    page.reload()
+    expect(asked).to_contain_text("3")
+    page.select_option("#asker-limit", "0.02")
+    expect(asked).to_contain_text("0")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
 def test_be_the_oracle_of_names_that_are_script(page: Page, address: str) -> None:
     page.goto(f"{address}?learner=perceptron")
     page.wait_for_selector("#play:enabled")

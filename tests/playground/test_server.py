@@ -65,8 +65,7 @@ def test_a_session_from_its_beginning_to_its_end(app: Playground) -> None:
     path = f"/api/sessions/{made.json['id']}"
     point = {"x": 0.5, "y": 0.5, "label": "blue"}
     assert ask(app, "POST", f"{path}/points", {"points": [point]}).json["stream"]["points"] == [[0.5, 0.5, 0]]
-    while ask(app, "GET", path).json["state"] == "warming up":
-        pass
+    assert ask(app, "GET", f"{path}/promises").json[0]["says"] == "nothing yet: one class only"
     assert ask(app, "POST", f"{path}/advance", {"rounds": 3}).json["round"] == 3
     assert len(ask(app, "GET", f"{path}/regions?learner=0&size=8").json["scores"]) == 4
     assert ask(app, "GET", f"{path}/opinions?learner=0&x=0.1&y=0").json["chances"] == [0.25] * 4
@@ -81,6 +80,15 @@ def test_an_oracle(app: Playground) -> None:
     again = ask(app, "POST", f"{path}/answer", {"round": 1, "correct": True})
     assert again.status == 409
     assert ask(app, "GET", path).json["answered"] == 1
+
+
+def test_an_asker(app: Playground) -> None:
+    made = ask(app, "POST", "/api/askers", {"wrong_at_most": 0.02})
+    path = f"/api/askers/{made.json['id']}"
+    assert ask(app, "POST", f"{path}/label", {"round": 1, "label": "7"}).json["asked"] == 1
+    assert ask(app, "POST", f"{path}/label", {"round": 1, "label": "7"}).status == 409
+    assert ask(app, "POST", f"{path}/go-on", {}).json == ask(app, "GET", path).json
+    assert ask(app, "POST", "/api/askers", {"wrong_at_most": 2}).status == 422
 
 
 def test_the_page_and_all_that_it_names_are_there_and_nothing_else(app: Playground) -> None:

@@ -1,10 +1,12 @@
 import io
 import warnings
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from onebit.reporting.console import progress_bar
+from onebit.extras import _EXTRAS
+from onebit.reporting.console import prepare_report, print_facts, progress_bar
 
 
 def test_warnings_for_users_are_lines_above_the_bar() -> None:
@@ -26,3 +28,21 @@ def test_other_warnings_are_shown_as_ever() -> None:
         warnings.warn("overflow", RuntimeWarning, stacklevel=1)
     assert isinstance(console.file, io.StringIO)
     assert "overflow" not in console.file.getvalue()
+
+
+def test_without_matplotlib_one_line_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(record=True, width=200)
+    monkeypatch.setitem(_EXTRAS, "figures", ("not_there_at_all",))
+    assert not prepare_report(console, tmp_path)
+    said = (
+        "there will be no figures: figures need not_there_at_all, which is not installed: pip install 'onebit[figures]'"
+    )
+    assert said in console.export_text()
+
+
+def test_what_was_read_is_text_and_no_markup() -> None:
+    console = Console(record=True, width=80)
+    print_facts(console, "a [red] file", {"columns": "[bold]", "label": "y"})
+    printed = console.export_text()
+    assert "a [red] file" in printed
+    assert "[bold]" in printed

@@ -1,6 +1,11 @@
+import html
 import re
+import sys
+from pathlib import Path
 
-from onebit.reporting.pages import _prose, _table_html
+import pytest
+
+from onebit.reporting.pages import _prose, _table_html, write_page
 from onebit.reporting.text import Cell, Table
 
 
@@ -26,3 +31,12 @@ def test_numbers_are_not_broken_at_the_end_of_a_line() -> None:
 
 def test_example_of_prose() -> None:
     assert _prose("a < 5 000 000") == "a &lt; 5\xa0000\xa0000"
+
+
+def test_the_command_is_shown_as_a_shell_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/somewhere/onebit", "compare", "my file.csv", "--label", "a'b"])
+    write_page(tmp_path, "A title", {"": ["first"], "Empty": [], "Tables": [{"a": "b"}]}, {"Seed": "3"})
+    page = html.unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "onebit compare 'my file.csv' --label 'a'\"'\"'b'" in page
+    assert re.findall("<h2>(.*)</h2>", page) == ["Tables", "What was run", "How to get it again"]
+    assert "<dt>Seed</dt><dd>3</dd>" in page

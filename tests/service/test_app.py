@@ -12,9 +12,9 @@ pytest.importorskip("starlette")
 from onebit.decider.calls import own_learner
 from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.decider import Decider
+from onebit.service.access import Tokens
 from onebit.service.app import _ROUTES, _api_page, _document
 from onebit.service.gate import _Allowance
-from onebit.service.tokens import Tokens
 from served import DESK, LIGHT, Served, is_problem
 
 
@@ -78,6 +78,7 @@ def test_it_asks_and_is_told_labels(served: Served) -> None:
     ]
     assert events[1]["body"]["ranking"] == tickets[0]["ranking"]
     assert served.ask("GET", f"{path}/limits").json == {"limits": []}
+    assert served.ask("GET", f"{path}/confidence").json == {"groups": [], "risk": []}
     assert (
         served.ask("POST", f"{path}/settings", {"wrong_at_most": None, "ask_at_most": 0.1}).json["ask_at_most"] == 0.1
     )
@@ -357,7 +358,7 @@ def test_metrics_and_the_page(shared: Served) -> None:
     assert b"http" not in page.body, "nothing is loaded from anywhere"
     assert "default-src 'none'" in page.headers["content-security-policy"]
     paths = shared.ask("GET", "/openapi.json").json["paths"]
-    assert len(paths) == 30
+    assert len(paths) == 31
 
 
 # The documentation.

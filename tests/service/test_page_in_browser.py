@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import onebit
 from browser import NEEDS_BROWSER, SCRIPT, SECONDS, launched
-from onebit.service.tokens import Tokens
+from onebit.service.access import Tokens
 from served import serving_here
 
 pytestmark = NEEDS_BROWSER
@@ -325,5 +325,7 @@ def test_a_queue_of_questions_is_answered_by_keys_and_clicks(context: BrowserCon
     expect(page.locator("#asked-count")).to_have_text("2 waiting")
     page.locator("#limits-details summary").click()
     expect(page.locator("#limit-says")).to_contain_text("too few")
+    page.locator("#sureness-details summary").click()
+    expect(page.locator("#sureness-says")).to_contain_text("too few")
     expect(number(page, "asked")).to_contain_text("100 %")
     is_unharmed(page)

@@ -18,9 +18,9 @@ pytest.importorskip("starlette")
 
 import onebit
 from onebit.decider.decider import Decider, _kernel_weights
+from onebit.service.access import Tokens
 from onebit.service.app import _PAGE, _shown_record
 from onebit.service.gate import _PAGE_PARTS
-from onebit.service.tokens import Tokens
 from served import Served
 
 SCRIPT = "<img src=x onerror=alert(1)>"

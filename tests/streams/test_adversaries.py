@@ -156,7 +156,7 @@ def test_errors_name_argument_value_and_remedy(call: Callable[[], Any], message:
 @pytest.mark.parametrize(("gamma", "d"), [(0.001, 2), (0.001, 3), (0.001, 9), (0.006, 40), (1e-4, 5), (1e-9, 3)])
 def test_packing_is_lemma_25(gamma: float, d: int) -> None:
     packing = pack_directions(gamma, d)
-    N = len(packing)
+    N = len(packing.v)
     assert N == most_directions(gamma, d) == math.floor((1 / (160 * gamma)) ** ((d - 2) / 2) + 1e-9)
     assert packing.u.shape == packing.v.shape == (N, d)
     assert np.linalg.norm(packing.u, axis=1).max() <= 1
@@ -211,7 +211,7 @@ def run_script(chances: list[float], d: int = 6, directions: int | None = None) 
     rounds = 0
     while adversary.next(script.view()) is not None:
         rounds += 1
-    assert rounds == len(adversary.packing)
+    assert rounds == len(adversary.packing.v)
     assert adversary.next(script.view()) is None
     return adversary.played(), script
 
@@ -280,7 +280,7 @@ def test_the_first_turn_is_the_cheapest() -> None:
 def test_some_ignorant_learner_makes_no_more_mistakes() -> None:
     """Guess label 1 with chance q₀ everywhere until that proves right, then remember: it meets the sharp bound."""
     packing, counts = pack_directions(0.001, 6), []
-    q = 1 / math.sqrt(len(packing))
+    q = 1 / math.sqrt(len(packing.v))
     generator = np.random.default_rng(5)
     for _ in range(2000):
         adversary, knows, mistakes = IgnorantAdversary(packing), False, 0

@@ -31,8 +31,6 @@ from onebit.bounds.claims import Claim as Claim
 from onebit.bounds.claims import at_most as at_most
 from onebit.inputs import check_integer, check_number
 
-# Half a megabyte for one number: larger ones take seconds to multiply out, and say no more than their logarithm.
-_MOST_BITS = 2**22
 # A margin that was measured may be too large by its rounding: it may exceed the largest possible one by so much, and at
 # √2·γ itself a reach is not safe.
 _SLACK = Fraction(1, 10**9)
@@ -88,18 +86,13 @@ def _checked_ratio(
 # Theorem 5: the rational kernel makes a strong margin of a weak one.
 
 
-class _InversePower(NamedTuple):
-    """The number 1/√(factor · base^exponent · 2^twos), for whole numbers too large for a float or even for memory."""
-
-    factor: int
-    base: int
-    exponent: int
-    twos: int = 0
+class _InversePower(Size):
+    """The number 1/√(factor · base^exponent · 2^twos), of whole numbers."""
 
     @property
     def log2(self) -> float:
         """Its logarithm."""
-        return -0.5 * (math.log2(self.factor) + self.exponent * math.log2(self.base) + self.twos)
+        return -0.5 * super().log2
 
     @property
     def inverse_square(self) -> int:
@@ -120,7 +113,7 @@ class TransformedMargin(NamedTuple):
     @property
     def larger(self) -> _InversePower:
         """γ' = max(γ₁, γ₂)."""
-        return max(self, key=lambda margin: margin.log2)
+        return max(self, key=lambda each: each.log2)
 
     @property
     def log2(self) -> float:
@@ -233,35 +226,24 @@ def kernel_perceptron_mistakes(n_classes: int, radius: float, margin: float) -> 
     return (K - 1) * updates
 
 
-class _RationalMistakes(NamedTuple):
-    """(K−1)·8/γ'²: k(x, x) ≤ 2 makes 4(R/γ')² = 8/γ'², and 1/γ'² is a whole number, so the floor does nothing."""
-
-    K: int
-    margin: _InversePower
-
-    @property
-    def log2(self) -> float:
-        return 3.0 - 2.0 * self.margin.log2 + math.log2(self.K - 1)
-
-    def value(self, bound: Bound[Any], /) -> int:
-        if -2.0 * self.margin.log2 > _MOST_BITS:
-            raise bound.overflow(self.log2)
-        return (int(self.K) - 1) * 8 * self.margin.inverse_square
+def _rational_mistakes(n_classes: int, margin: _InversePower) -> Size:
+    """Return (K−1)·8/γ'²: k(x, x) ≤ 2 makes 4(R/γ')² = 8/γ'². 1/γ'² is whole, so the floor does nothing."""
+    return Size((int(n_classes) - 1) * 8 * margin.factor, margin.base, margin.exponent, margin.twos)
 
 
 @bound("6", "upper", binds="Algorithm 2 with Rational()")
-def rational_kernel_mistakes(n_classes: int, margin: float) -> _RationalMistakes:
+def rational_kernel_mistakes(n_classes: int, margin: float) -> Size:
     """Return (K−1)⌊8/γ'²⌋: the expected mistakes of Algorithm 2 with the rational kernel on weakly separable examples.
 
     They lie in the unit ball; for examples of length up to R the margin is γ/R, with ``Rational(normalize=True)``.
     """
-    return _RationalMistakes(n_classes, transformed_margin(n_classes, margin).larger)
+    return _rational_mistakes(n_classes, transformed_margin(n_classes, margin).larger)
 
 
 @bound("6-sharp", "upper", binds="Algorithm 2 with Rational()")
-def rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> _RationalMistakes:
+def rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> Size:
     """Return (K−1)⌊8/γ'²⌋ with the γ' that the proof of Theorem 5 yields (`sharper_margin`)."""
-    return _RationalMistakes(n_classes, sharper_margin(n_classes, margin).larger)
+    return _rational_mistakes(n_classes, sharper_margin(n_classes, margin).larger)
 
 
 @bound("10", "upper", "mistakes", binds="the Multiclass Perceptron, told every label")

@@ -18,6 +18,7 @@ _P = ParamSpec("_P")
 # Between them a power of 2 is an ordinary float; claims beyond them are given by their logarithm.
 _SMALLEST_LOG2, _LARGEST_LOG2 = -1022.0, 1023.0
 
+_MOST_BITS = 2**22  # half a megabyte: larger whole numbers take seconds, and say no more than their logarithm
 # Powers beyond this are formed from logarithms: exact ones would take seconds, and soon for ever.
 MOST_EXACT_EXPONENT = 1000
 
@@ -83,22 +84,25 @@ def log2(value: Fraction | int) -> float:
 
 
 class Size(NamedTuple):
-    """The number factor·base^exponent, of any size."""
+    """The number factor · base^exponent · 2^twos, of any size; a whole one if the factor is an int."""
 
-    factor: Fraction | int
-    base: Fraction = Fraction(1)
-    exponent: Fraction = Fraction(1)
+    factor: Any
+    base: Any = 1
+    exponent: Any = 1
+    twos: int = 0
 
     @property
     def log2(self) -> float:
         """Its base-2 logarithm; −∞ for 0."""
-        return log2(self.factor) + float(self.exponent) * log2(self.base)
+        return log2(self.factor) + float(self.exponent) * log2(self.base) + self.twos
 
     def value(self, bound: "Bound[Any]", /) -> float:
         """Return it as a float; too large for one, infinity as an upper bound, an OverflowError as a lower one."""
-        if isinstance(self.factor, int):  # a number that is whole, however large
-            return self.factor
         size = self.log2
+        if isinstance(self.factor, int):
+            if size > _MOST_BITS:
+                raise bound.overflow(size)
+            return self.factor * int(self.base**self.exponent) << self.twos
         if size >= _LARGEST_LOG2:
             if bound.side == "lower":  # "at most infinity" is true, "at least infinity" would not be
                 raise bound.overflow(size)

@@ -6,6 +6,7 @@ from typing import Annotated
 from rich.console import Console
 
 from onebit.decider.decider import Decider
+from onebit.reporting.console import print_line
 
 
 def command(path: Annotated[Path, "The decider's file."]) -> None:
@@ -18,4 +19,4 @@ def command(path: Annotated[Path, "The decider's file."]) -> None:
             f"event {lost['acknowledged']} was acknowledged, and event {lost['found']} is the last that was found; "
             "this is noted in the log, and the decider goes on from there"
         )
-    Console().print(f"{path}: {outcome}.", soft_wrap=True, markup=False, highlight=False)
+    print_line(Console(), f"{path}: {outcome}.")

@@ -6,11 +6,10 @@ from typing import Annotated
 
 from rich.console import Console
 
-from onebit.cli.options import has_figures
 from onebit.experiments.duels import DuelRow, duel, duel_by_dimension, paper_adversaries
 from onebit.inputs import check_integer
-from onebit.reporting.console import prepare_folder, print_table, print_where
-from onebit.reporting.text import Table, bound_text, grouped, number, write_csv
+from onebit.reporting.console import prepare_report, print_line, print_table
+from onebit.reporting.text import Table, bound_text, grouped, write_csv
 
 _MAX_RUNS = 100_000  # a thousand already tell all that the tables show
 
@@ -27,9 +26,8 @@ def command(
     if theorem is not None and theorem.lower() not in makers:
         raise ValueError(f"there is no adversary {theorem!r}; there are {', '.join(makers)}")
     chosen = list(makers.values()) if theorem is None else [makers[theorem.lower()]]
-    prepare_folder(out)
     console = Console()
-    is_drawn = has_figures(console)
+    is_drawn = prepare_report(console, out)
     with console.status("Playing every learner against every adversary …"):
         rows = duel(chosen, runs=runs)
     _write_duel(rows, out / "adversaries.csv")
@@ -46,20 +44,20 @@ def command(
         save(draw_duel(rows), out, "adversaries")
         if growth is not None:
             save(draw_growth(growth), out, "adversaries_by_dimension")
-    print_where(console, "Tables and figures are", out)
+    print_line(console, f"Tables and figures are in {out}.")
 
 
 def _write_duel(rows: Iterable[DuelRow], path: Path) -> None:
     """Write a table as CSV, one line per row; cells that no theorem covers are empty."""
     # The game's size is repeated in every line, so that each can be read alone.
-    columns: tuple[str, ...] = ("adversary", "binds", "n_classes", "n_features", "radius", "margin", "rounds")
-    columns += ("learner", "runs", "mean", "standard_error", "lower_bound", "sharp_lower_bound", "upper_bound")
+    columns = ["adversary", "binds", "n_classes", "n_features", "radius", "margin", "rounds", "learner", "runs"]
+    columns += ["mean", "standard_error", "lower_bound", "sharp_lower_bound", "upper_bound"]
     lines = []
     for row in rows:
         it = row.challenge
-        size = [it.n_classes, it.n_features, number(it.radius), number(it.margin), it.rounds]
-        numbers = (row.mean, row.standard_error, row.lower_bound, row.sharp_lower_bound, row.upper_bound)
-        lines.append([it.name, it.stated.binds, *size, row.learner, row.runs, *map(number, numbers)])
+        game = it.name, it.stated.binds, it.n_classes, it.n_features, it.radius, it.margin, it.rounds
+        bounds = row.lower_bound, row.sharp_lower_bound, row.upper_bound
+        lines.append((*game, row.learner, row.runs, row.mean, row.standard_error, *bounds))
     write_csv(path, columns, lines)
 
 

@@ -1,15 +1,14 @@
 """``onebit evaluate``: other learners on the rounds of a log, with tables, a figure and a page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
 from rich.console import Console
-from rich.text import Text
 
 from onebit.cli import options
-from onebit.cli.options import has_figures, print_what_was_read, several, typed
+from onebit.cli.options import several
 from onebit.decider.logged_rounds import read_decider
 from onebit.decider.settings import has_password, is_database
 from onebit.decider.sqlite import SQLiteLog
@@ -20,9 +19,9 @@ from onebit.experiments.evaluate.replay import Candidate, Evaluation, evaluate
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_seed
 from onebit.learners import load
-from onebit.reporting.console import on_screen, prepare_folder, print_table, print_where, progress_bar
-from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
-from onebit.reporting.text import Cell, Table, grouped, number, write_csv
+from onebit.reporting.console import prepare_report, print_facts, print_line, print_table, progress_bar
+from onebit.reporting.pages import Drawing, Sections, write_page
+from onebit.reporting.text import Cell, Table, grouped, write_csv
 from onebit.streams.data_set import in_lines
 from onebit.streams.preprocess import METHODS as PREPROCESSING
 from onebit.streams.preprocess import describe_preprocessing
@@ -78,48 +77,55 @@ def command(
     out: Annotated[Path, "Folder for evaluate.csv, the figure and report.html."] = Path("results/evaluate"),
 ) -> None:
     """Say what other learners would have done on a log: sure bounds on their mistakes, and estimates."""
-    check_choice("--hears", replay.hears, tuple(_HEARD))
-    check_choice("--preprocess", replay.preprocess, PREPROCESSING)
-    check_seed(replay.seed)
+    hears, preprocess, seed = replay
+    check_choice("--hears", hears, tuple(_HEARD))
+    check_choice("--preprocess", preprocess, PREPROCESSING)
+    check_seed(seed)
     _check_place(log, name)
     # A file's name may have spaces.
     texts = [word for text in learners for word in ([text] if _is_model(text) else text.split())] or [*_DEFAULTS]
     candidates = [_candidate(text) for text in texts]
     titles = [candidate.title for candidate in candidates]
-    for title in titles:
-        if titles.count(title) > 1:
-            raise ValueError(f"--learners {title}: the learner is named twice; leave one out")
+    if twice := [title for title in titles if titles.count(title) > 1]:
+        raise ValueError(f"--learners {twice[0]}: the learner is named twice; leave one out")
     labels = several(classes, ",") or None
     is_read = is_database(log) or SQLiteLog.is_at(log)
     found = read_decider(log, labels, name) if is_read else read_log(log, columns, classes=labels, reading=reading)
+    method = describe_preprocessing(preprocess, unit_length=False, is_sparse=hasattr(found.X, "indptr"))
+    about = {**_describe_log(found), "preprocessing": f"{method}; for learners that do not scale columns"}
     # After everything that can be wrong with the request, before anything is replayed.
-    prepare_folder(out)
-    console, about = Console(), _describe_log(found)
-    print_what_was_read(console, found.name, about)
-    is_drawn = has_figures(console)
-    preprocessing = describe_preprocessing(replay.preprocess, unit_length=False, is_sparse=hasattr(found.X, "indptr"))
-    if not all(candidate.scales_rows for candidate in candidates):
-        text = f"Preprocessing, for all who do not scale columns themselves: {preprocessing}."
-        console.print(on_screen(text), highlight=False, soft_wrap=True)
-    hears, method, seed = replay
+    console = Console()
+    is_drawn = prepare_report(console, out)
+    print_facts(console, found.name, about)
     with progress_bar(console, f"{len(candidates)} learners, {grouped(found.n_rounds)} rounds") as show:
-        rows = evaluate(found, candidates, hears=hears, preprocessing=method, seed=seed, on_progress=show)
+        rows = evaluate(found, candidates, hears=hears, preprocessing=preprocess, seed=seed, on_progress=show)
     _write_table(out / "evaluate.csv", rows)
-    details = {
-        "Log": found.name,
-        "Read": in_lines(about),
-        "Heard": f"{_HEARD[replay.hears]}; saved models hear nothing",
-        "Preprocessing": f"{preprocessing}; who scales columns, and saved models, get rows as they come",
-        "Seed": str(replay.seed),
-        "Command": typed(),
-    }
     drawings: list[Drawing] = []
     if is_drawn:
         from onebit.experiments.figures import evaluation_drawings
 
         drawings = evaluation_drawings(rows)
-    _report(console, out, rows, drawings, details)
-    print_where(console, f"evaluate.csv{', evaluate.png' * is_drawn} and report.html are", out)
+    tables = [_facts_table(rows)]
+    if any(row.estimates.found for row in rows):
+        tables.append(_estimates_table(rows))
+    remarks = [(kind, text) for kind in ("warning", "note") for text in _together(rows, f"{kind}s")]
+    sections: Sections = {
+        "": [_INTRO, *drawings],
+        "Mistakes": tables,
+        "Remarks": [f"{kind}: {text}." for kind, text in remarks],
+    }
+    facts = {
+        "Log": found.name,
+        "Read": in_lines(about),
+        "Heard": f"{_HEARD[hears]}; saved models hear nothing",
+        "Seed": str(seed),
+    }
+    write_page(out, "What other learners would have done", sections, facts, figures=".")
+    for table in tables:
+        print_table(console, table)
+    for kind, text in remarks:
+        print_line(console, text, f"{kind}: ")
+    print_line(console, f"evaluate.csv{', evaluate.png' * is_drawn} and report.html are in {out}.")
 
 
 def _check_place(log: str, name: str | None) -> None:
@@ -140,7 +146,7 @@ def _check_place(log: str, name: str | None) -> None:
 def _describe_log(log: LoggedRounds) -> dict[str, str]:
     """Return what a log holds, for people."""
     counts = np.bincount(log.guesses, minlength=len(log.classes)).tolist()
-    n_right, n_wrong = int((log.answers == RIGHT).sum()), int((log.answers == WRONG).sum())
+    n_right, n_wrong = (int((log.answers == answer).sum()) for answer in (RIGHT, WRONG))
     silent = log.n_rounds - n_right - n_wrong
     without = f"; {grouped(silent)} without an answer are shown to learners and counted nowhere" if silent else ""
     guessed = [f"{label} {grouped(n)}" for label, n in zip(log.classes.tolist(), counts, strict=True)]
@@ -202,15 +208,14 @@ def _write_table(path: Path, rows: Sequence[Evaluation]) -> None:
     for row in rows:
         facts, found, weights = row.known, row.estimates.found, row.estimates.weights
         counts = facts.rounds, facts.right, facts.wrong, facts.unknown, facts.wrong, facts.wrong + facts.unknown
-        shares = [number(value) for method in METHODS for value in found.get(method, (None, None, None))]
-        rests_on = ("", "", "") if weights is None else (*map(number, weights[:2]), weights.telling)
+        shares = [share for method in METHODS for share in found.get(method, (None, None, None))]
         remarks = map("; ".join, (row.estimates.warnings, row.estimates.notes))
         verdict = row.verdict, row.verdict_by, row.estimates.assumption
-        lines.append((row.title, *counts, *shares, *rests_on, *verdict, *remarks))
+        lines.append((row.title, *counts, *shares, *(weights or ("", "", "")), *verdict, *remarks))
     write_csv(path, columns, lines)
 
 
-def _facts_table(rows: Sequence[Evaluation], title: str = "") -> Table:
+def _facts_table(rows: Sequence[Evaluation]) -> Table:
     """Return what is known of every learner."""
     lines: list[list[str | Cell]] = []
     for row in rows:
@@ -227,10 +232,10 @@ def _facts_table(rows: Sequence[Evaluation], title: str = "") -> Table:
         "than the log: surely, by the bounds; or by an estimate's interval and its assumption",
     ]
     columns = ("learner", "right", "wrong", "unknown", "mistakes surely", "surely %", "than the log")
-    return Table(columns, lines, title, notes, ("name", *["number"] * 5, ""), [1])
+    return Table(columns, lines, "What is known of each learner", notes, ("name", *["number"] * 5, ""), [1])
 
 
-def _estimates_table(rows: Sequence[Evaluation], title: str = "") -> Table:
+def _estimates_table(rows: Sequence[Evaluation]) -> Table:
     """Return what is estimated of every learner."""
     lines = []
     for row in rows[1:]:
@@ -246,7 +251,7 @@ def _estimates_table(rows: Sequence[Evaluation], title: str = "") -> Table:
         "effective rounds: as many of equal weight count as much; telling: an unlikely label was tried and informative",
     )
     columns = ("learner", *(f"{name} %" for name in METHODS), "effective rounds", "largest weight", "telling rounds")
-    return Table(columns, lines, title, notes)
+    return Table(columns, lines, "What is estimated", notes)
 
 
 def _together(rows: Sequence[Evaluation], kind: str) -> list[str]:
@@ -258,27 +263,3 @@ def _together(rows: Sequence[Evaluation], kind: str) -> list[str]:
     n_learners = sum(not row.is_logged for row in rows)
     named = {text: "all learners" if len(who) == n_learners > 1 else ", ".join(who) for text, who in by_text.items()}
     return [f"{names}: {text}" for text, names in named.items()]
-
-
-def _report(
-    console: Console, folder: Path, rows: Sequence[Evaluation], drawings: Sequence[Drawing], details: Mapping[str, str]
-) -> None:
-    """Write the page, and print the tables and the warnings."""
-    warnings, notes = _together(rows, "warnings"), _together(rows, "notes")
-    blocks = [
-        _INTRO,
-        *what_was_run(details),
-        *drawings,
-        *section("What is known", _facts_table(rows)),
-        *section("What is estimated", _estimates_table(rows)),
-        *section("Warnings", *(f"{text}." for text in warnings)),
-        *section("Notes", *(f"{text}." for text in notes)),
-        *how_again(details),
-    ]
-    write_page(folder / "report.html", "What other learners would have done", blocks, folder)
-    print_table(console, _facts_table(rows, f"{details['Log']}: what is known of each learner"))
-    if any(row.estimates.found for row in rows):
-        print_table(console, _estimates_table(rows, "What is estimated"))
-    marked = [("warning: ", "bold yellow", text) for text in warnings] + [("note: ", "bold", text) for text in notes]
-    for mark, style, text in marked:
-        console.print(Text.assemble((mark, style), on_screen(text)), soft_wrap=True)

@@ -10,13 +10,13 @@ from typing import Annotated, NamedTuple
 from rich.console import Console
 
 from onebit.cli import options
-from onebit.cli.options import Games, play_and_show, several, typed
+from onebit.cli.options import Games, play_and_show, several
 from onebit.experiments.comparison import Comparison, Outcome, in_seconds, play_league, write_outcomes
 from onebit.experiments.entries import enter, every_learner, rival_entries, with_diagonals
-from onebit.experiments.statistics import LEVEL, Standings, Tally, standings
-from onebit.reporting.console import on_screen, print_table, print_where
-from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
-from onebit.reporting.text import Cell, Table, fixed, grouped, number, write_csv
+from onebit.experiments.statistics import LEVEL, Standings, standings
+from onebit.reporting.console import print_line, print_table
+from onebit.reporting.pages import Drawing, Sections, write_page
+from onebit.reporting.text import Cell, Table, fixed, grouped, write_csv
 from onebit.streams.reading import Reading
 from onebit.streams.sources import find_sources, known_names
 
@@ -34,10 +34,6 @@ _UNFINISHED = (
     "none is not ranked."
 )
 _RATES = "Mistakes in per cent of the rounds, and the rank on the set; learners that are not ranked have none."
-_PAIRS = (
-    "Wins, ties and losses of the learner of the row against that of the column, over the sets. Columns are numbered "
-    "as the rows are; pairs.csv has the test across the sets."
-)
 _LEGEND = {
     "mean rank": "of the mean mistakes, over the sets; a learner that did not finish a set shares its last ranks",
     "of common": "mean rank over the sets that all have finished",
@@ -48,7 +44,7 @@ _LEGEND = {
 }
 
 
-class Field(NamedTuple):
+class _Field(NamedTuple):
     """Who plays on what."""
 
     bundled: Annotated[bool, f"Play on all that comes with onebit: {', '.join(known_names())}."] = True
@@ -63,7 +59,7 @@ def command(
         tuple[str, ...], f"More to play on: files ({options.FILES}), folders of them, or streams of your own."
     ] = (),
     *,
-    field: Field,
+    field: _Field,
     games: Games,
     runs: Annotated[int, "Runs of every learner, each on its own shuffle."] = _RUNS,
     reading: Reading,
@@ -72,10 +68,9 @@ def command(
 ) -> None:
     """Rank all learners over all streams and your data; write tables, figures and report.html."""
     console = Console()
-    place = workers.executor(console)
     games = games._replace(learners=tuple(several(games.learners)))
     league, absent = _league(data, field, games, reading, runs)
-    (outcomes, failures), details, is_drawn = play_and_show(console, league, place, workers.jobs, out, play_league)
+    (outcomes, failures), facts, is_drawn = play_and_show(console, league, workers, out, play_league)
     unfinished = [(dataset, entry.title, reason) for dataset, entry, reason in failures]
     unfinished += [("", title, reason) for title, reason in absent.items()]
     with console.status("Drawing figures and writing the report …"):
@@ -83,18 +78,16 @@ def command(
         _write_tables(out, found, outcomes, unfinished)
         write_outcomes(out, outcomes, league.seed)
         longest = f"{in_seconds(field.seconds_per_game)} at 10⁹ numbers a second, by what a learner says of its effort"
-        details |= {"Command": typed(), "Longest game": longest}
-        _write_report(out / "report.html", found, outcomes, unfinished, details, is_drawn)
+        _write_report(out, found, outcomes, unfinished, {**facts, "Longest game": longest}, is_drawn)
     print_table(console, replace(_standings_table(found), title="Standings"))
-    console.print(on_screen(_verdict_in_words(found)), highlight=False)
+    print_line(console, _verdict_in_words(found))
     for dataset, title, reason in unfinished:
-        line = f"{title} {f'did not finish {dataset}' if dataset else 'does not play'}: {reason}"
-        console.print(on_screen(line), highlight=False, soft_wrap=True)
-    print_where(console, "Tables, figures and report.html are", out)
+        print_line(console, f"{title} {f'did not finish {dataset}' if dataset else 'does not play'}: {reason}")
+    print_line(console, f"Tables, figures and report.html are in {out}.")
 
 
 def _league(
-    data: Sequence[str], field: Field, games: Games, reading: Reading, runs: int
+    data: Sequence[str], field: _Field, games: Games, reading: Reading, runs: int
 ) -> tuple[Comparison, dict[str, str]]:
     """Return the league, and the learners that cannot be entered, with the reason."""
     rivals = rival_entries(several(games.rival), whole_grid=games.grid)
@@ -130,32 +123,30 @@ def _write_tables(
     lines: list[tuple[object, ...]] = []
     for row in found.everyone:
         firsts, *counts = (row.firsts, row.wins, row.ties, row.losses) if row.number else [""] * 4
-        ranks = map(number, (row.mean_rank, row.mean_rank_of_common))
-        rest = number(row.explored), row.finished, len(found.datasets)
-        lines.append((row.number or "", row.title, *ranks, firsts, number(row.relative), *counts, *rest))
+        place = row.number or "", row.title, row.mean_rank, row.mean_rank_of_common, firsts, row.relative
+        lines.append((*place, *counts, row.explored, row.finished, len(found.datasets)))
     columns = ["place", "learner", "mean_rank", "mean_rank_of_common_sets", "first_on", "relative_mistakes"]
     columns += ["wins", "ties", "losses", "explored", "finished", "sets"]
     write_csv(folder / "standings.csv", columns, lines)
     lines = []
     for each in outcomes:
         rank = found.ranks.get((each.dataset, each.entry.title))
-        numbers = map(number, (each.mean, each.standard_error, rank, each.exploration))
-        lines.append((each.dataset, int(each.rounds[-1]), len(each.final), each.entry.title, *numbers))
+        game = each.dataset, int(each.rounds[-1]), len(each.final), each.entry.title
+        lines.append((*game, each.mean, each.standard_error, rank, each.exploration))
     columns = ["dataset", "rounds", "runs", "learner", "mean", "standard_error", "rank", "explored"]
     write_csv(folder / "results.csv", columns, lines)
-    pairs = found.pairs.items()
-    lines = [(*names, each.wins, each.ties, each.losses, number(each.ratio), number(each.p)) for names, each in pairs]
+    lines = [(*names, pair.wins, pair.ties, pair.losses, pair.ratio, pair.p) for names, pair in found.pairs.items()]
     write_csv(folder / "pairs.csv", ("learner", "against", "wins", "ties", "losses", "ratio", "p_across"), lines)
     tests: dict[str, object] = {"sets": len(found.datasets), "learners_ranked": len(found.ranked)}
     if (test := found.friedman) is not None:
         tests |= {
-            "friedman_chi2": number(test.chi2),
-            "friedman_chi2_p": number(test.p_chi2),
-            "iman_davenport_f": number(test.f),
-            "iman_davenport_p": number(test.p_f),
-            "friedman_permutation_p": number(test.p),
-            "level": number(LEVEL),
-            "nemenyi_critical_difference": number(found.critical_difference),
+            "friedman_chi2": test.chi2,
+            "friedman_chi2_p": test.p_chi2,
+            "iman_davenport_f": test.f,
+            "iman_davenport_p": test.p_f,
+            "friedman_permutation_p": test.p,
+            "level": LEVEL,
+            "nemenyi_critical_difference": found.critical_difference,
         }
     tests |= {"runs": found.n_runs, "sign_tests_on_sets": found.n_tests}
     tests |= {"runs_to_decide_one": found.runs_to_decide} if found.n_tests else {}
@@ -206,32 +197,27 @@ def _verdict_in_words(found: Standings) -> str:
 
 
 def _write_report(
-    path: Path,
+    folder: Path,
     found: Standings,
     outcomes: Sequence[Outcome],
     unfinished: Sequence[tuple[str, str, str]],
-    details: Mapping[str, str],
+    facts: Mapping[str, str],
     is_drawn: bool,
 ) -> None:
-    drawn: dict[str, list[Drawing]] = {}
+    drawn: list[Drawing] = []
     if is_drawn:
         from onebit.experiments.figures import league_drawings
 
-        drawn = {drawing.name: [drawing] for drawing in league_drawings(found)}
+        drawn = league_drawings(found)
     rows = [(title, dataset or "every set", reason) for dataset, title, reason in unfinished]
     reasons = Table(("learner", "set", "reason"), rows, styles=("name", "", "remark"))
-    blocks = [
-        *_intro(found),
-        *section("Standings", _verdict_in_words(found), _standings_table(found)),
-        *drawn.get("critical_difference", ()),
-        *section("Not finished", *((_UNFINISHED, reasons) if rows else ())),
-        *section("Exploration and time", *drawn.get("exploration", ()), *drawn.get("time", ())),
-        *section("Every set", _RATES, _rates(found, outcomes)),
-        *section("Pairs", *((_PAIRS, _pairs(found)) if found.pairs else ())),
-        *what_was_run(details),
-        *how_again(details),
-    ]
-    write_page(path, "The league", blocks)
+    sections: Sections = {
+        "": _intro(found),
+        "Standings": [_verdict_in_words(found), _standings_table(found), *drawn],
+        "Not finished": [_UNFINISHED, reasons] if rows else [],
+        "Every set": [_RATES, _rates(found, outcomes)],
+    }
+    write_page(folder, "The league", sections, facts)
 
 
 def _intro(found: Standings) -> list[str]:
@@ -248,17 +234,3 @@ def _rates(found: Standings, outcomes: Sequence[Outcome]) -> Table:
 
     rows = [[Cell(row.title), *(cell(name, row.title) for name in found.datasets)] for row in found.everyone]
     return Table(("learner", *found.datasets), rows)
-
-
-def _pairs(found: Standings) -> Table:
-    def cell(pair: Tally | None) -> Cell:
-        if pair is None:
-            return Cell("")
-        kind = "good" if pair.wins > pair.losses else "bad" if pair.wins < pair.losses else ""
-        return Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", kind)
-
-    rows = []
-    for row in found.ranked:
-        pairs = [found.pairs.get((row.title, other.title)) for other in found.ranked]
-        rows.append([Cell(f"{row.number} {row.title}"), *map(cell, pairs)])
-    return Table(("learner", *(str(row.number) for row in found.ranked)), rows)

@@ -1,20 +1,17 @@
 """Options that several commands have, each written once, and what the commands do with them."""
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from rich.console import Console
-from rich.table import Table
 
 from onebit.experiments.players import PATIENCE, ROUNDS
 from onebit.experiments.run import Executor, check_jobs
-from onebit.extras import missing_extra
 from onebit.learners import all_learners
-from onebit.reporting.console import on_screen, prepare_folder, print_note, progress_bar
-from onebit.reporting.text import grouped, in_shell
+from onebit.reporting.console import prepare_report, print_facts, print_line, progress_bar
+from onebit.reporting.text import grouped
 from onebit.streams.data_set import in_lines
 from onebit.streams.preprocess import describe_preprocessing
 from onebit.streams.sources import known_names
@@ -87,7 +84,7 @@ class Workers(NamedTuple):
             )
         from onebit.experiments.dask_cluster import DaskCluster
 
-        return DaskCluster(self.dask, lambda text: print_note(console, text))
+        return DaskCluster(self.dask, lambda text: print_line(console, text, "note: "))
 
 
 def several(given: Sequence[str], between: str | None = None) -> list[str]:
@@ -99,65 +96,31 @@ def several(given: Sequence[str], between: str | None = None) -> list[str]:
     return [name.strip() for part in given for name in part.split(between)]
 
 
-def typed() -> str:
-    """Return the command as it was given, to get the same again."""
-    return in_shell(["onebit", *sys.argv[1:]])
-
-
-def print_what_was_read(console: Console, name: str, about: Mapping[str, str]) -> None:
-    """Print what `onebit.streams.describe` tells of a data set."""
-    console.print(on_screen(name, "bold"), highlight=False, soft_wrap=True)
-    table = Table(box=None, show_header=False, padding=(0, 1, 0, 1))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for what, text in about.items():
-        table.add_row(what, on_screen(text))
-    console.print(table)
-
-
-def has_figures(console: Console) -> bool:
-    """Return whether figures can be drawn, which matplotlib does; print one line if not."""
-    line = missing_extra("figures need", "figures")
-    if line is not None:
-        print_note(console, f"there will be no figures: {line}")
-    return line is None
-
-
 def play_and_show(
     console: Console,
     comparison: "Comparison",
-    place: AbstractContextManager[Executor | None],
-    jobs: int | None,
+    workers: Workers,
     out: Path,
     play: Callable[..., _Played],
 ) -> tuple[_Played, dict[str, str], bool]:
     """Say what is played, and play it; return what came of it, the facts for its page, and whether to draw figures."""
-    sparse = {source.name: facts.is_sparse for source, facts in comparison.facts.items()}
-    texts = {
-        kind: describe_preprocessing(comparison.preprocessing, comparison.unit_length, kind)
-        for kind in dict.fromkeys(sparse.values())
-    }
-    preprocessing = next(iter(texts.values()))
-    if len(texts) > 1:
-        names = ", ".join(name for name, is_sparse in sparse.items() if is_sparse)
-        preprocessing = f"{texts[False]}; for {names}: {texts[True]}"
-    # After everything that can be wrong with the request, before anything is played.
-    prepare_folder(out)
+    place, read = workers.executor(console), {}
     for source, facts in comparison.facts.items():
-        print_what_was_read(console, source.name, facts.about)
-    text = f"Preprocessing, for all who do not scale columns themselves: {preprocessing}."
-    console.print(on_screen(text), highlight=False, soft_wrap=True)
-    is_drawn = has_figures(console)
+        method = describe_preprocessing(comparison.preprocessing, comparison.unit_length, facts.is_sparse)
+        read[source.name] = {**facts.about, "preprocessing": f"{method}; for learners that do not scale columns"}
+    # After everything that can be wrong with the request, before anything is played.
+    is_drawn = prepare_report(console, out)
+    for name, about in read.items():
+        print_facts(console, name, about)
     n_sets, n_runs = len(comparison.sources), comparison.runs
     size = f"{n_sets} data set{'s' * (n_sets > 1)}, {n_runs} run{'s' * (n_runs > 1)}"
     with progress_bar(console, size) as show, place as executor:
-        played = play(comparison, out, jobs=jobs, on_progress=show, executor=executor)
+        played = play(comparison, out, jobs=workers.jobs, on_progress=show, executor=executor)
     details = {
-        "Data sets": ", ".join(source.name for source in comparison.sources),
-        **{f"Read: {source.name}": in_lines(facts.about) for source, facts in comparison.facts.items()},
+        "Data sets": ", ".join(read),
+        **{f"Read: {name}": in_lines(about) for name, about in read.items()},
         "Rounds": f"at most {grouped(comparison.rounds)}, each row once",
         "Runs": f"{n_runs}, each on a shuffle of its own, the same for all learners",
         "Seeds": f"{comparison.seed} to {comparison.seed + n_runs - 1}",
-        "Preprocessing": f"{preprocessing}; learners that scale columns themselves get rows as they come",
     }
     return played, details, is_drawn

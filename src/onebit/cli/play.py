@@ -11,16 +11,22 @@ from rich.console import Console
 from onebit import streams
 from onebit.asking import read_share
 from onebit.cli import options
-from onebit.cli.options import has_figures, print_what_was_read, typed
 from onebit.confidence import reliability, risk_by_coverage
 from onebit.decider.report import share_of
 from onebit.experiments.entries import parse_player
 from onebit.experiments.players import LearnerPlayer, build
 from onebit.inputs import check_choice, check_integer, check_seed
 from onebit.playing import ByRound, Trace, play
-from onebit.reporting.console import on_screen, prepare_folder, print_table, print_where, progress_bar
+from onebit.reporting.console import (
+    prepare_folder,
+    prepare_report,
+    print_facts,
+    print_line,
+    print_table,
+    progress_bar,
+)
 from onebit.reporting.looks import PALETTE
-from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
+from onebit.reporting.pages import Drawing, Sections, write_page
 from onebit.reporting.text import Table, grouped, in_figure
 from onebit.streams import DataSet, describe
 from onebit.streams.preprocess import METHODS, describe_preprocessing
@@ -94,10 +100,9 @@ def command(
     check_choice("--preprocess", preprocess, METHODS)
     found = _rounds(data, reading, rounds, seed, shuffle)
     made, game = build(player.spec), sureness.arguments(len(found.y))
-    prepare_folder(out)
     console = Console()
-    print_what_was_read(console, found.name, describe(found))
-    is_drawn = has_figures(console)
+    is_drawn = prepare_report(console, out)
+    print_facts(console, found.name, describe(found))
     rows = _prepared(console, found, player, learner, preprocess)
     with progress_bar(console, f"{learner}, {grouped(len(found.y))} rounds") as show:
         trace = play(made, rows, seed=seed, keep_guesses=True, on_progress=show, **game)
@@ -110,28 +115,24 @@ def command(
         "Rounds": f"{grouped(len(found.y))}, {'shuffled' if shuffle else 'in the order of the file'}",
         "Preprocessing": preprocess,
         "Seed": str(seed),
-        "Command": typed(),
     }
     wrong = np.asarray(trace.guesses != np.array(found.label_names)[found.y])
-    asked = np.zeros_like(wrong) if trace.by_round is None else trace.by_round.asked
-    table, says = Table(_COLUMNS, _rows(found, trace, wrong, asked)), _says(trace, game)
-    rates = ", ".join(f"{rate:.1%}" for rate in _tenths(wrong & ~asked, ~asked))
-    _print_result(console, table, [f"Mistakes by tenths of the stream: {rates}", *says])
-    figures = _figures(trace, wrong, f"{learner} on {found.name}", game) if is_drawn else []
-    blocks = [*what_was_run(facts), *says, *figures, *section("Class by class", table), *how_again(facts)]
-    write_page(out / "report.html", f"{learner} on {found.name}", blocks, out)
-    names = ", ".join(f"{figure.name}.png" for figure in figures)
-    print_where(console, f"{names} and report.html are" if figures else "report.html is", out)
-    if save is not None:
-        console.print(on_screen(f"The learner is saved as {save}."), soft_wrap=True)
-
-
-def _print_result(console: Console, table: Table, says: list[str]) -> None:
-    """Print the most frequent classes, and what there is to say."""
+    alone = np.ones_like(wrong) if trace.by_round is None else ~trace.by_round.asked
+    table, says = Table(_COLUMNS, _rows(found, trace, wrong, alone)), _says(trace, game)
+    rates = ", ".join(f"{rate:.1%}" for rate in _tenths(wrong & alone, alone))
     print_table(console, replace(table, rows=table.rows[: _MOST_CLASSES + 1], sections=[1]))
     if (n_more := len(table.rows) - _MOST_CLASSES - 1) > 0:
-        console.print(f"… and {n_more} rarer classes, which report.html lists")
-    console.print("\n".join(says), soft_wrap=True, highlight=False)
+        print_line(console, f"… and {n_more} rarer classes, which report.html lists")
+    for line in (f"Mistakes by tenths of the stream: {rates}", *says):
+        print_line(console, line)
+    title = f"{learner} on {found.name}"
+    figures = _figures(trace, wrong, alone, title, game.get("wrong_at_most")) if is_drawn else []
+    sections: Sections = {"": [*says, *figures], "Class by class": [table]}
+    write_page(out, title, sections, facts, figures=".")
+    names = ", ".join(f"{figure.name}.png" for figure in figures)
+    print_line(console, f"{names} and report.html are in {out}." if figures else f"report.html is in {out}.")
+    if save is not None:
+        print_line(console, f"The learner is saved as {save}.")
 
 
 def _check_save(path: Path, data: str) -> None:
@@ -148,13 +149,12 @@ def _prepared(console: Console, data: DataSet, player: LearnerPlayer, learner: s
     if player.scales_rows:
         return data
     if method == "none":
-        text = f"Note: {learner} takes columns as they are: --preprocess online scales them if their units differ much "
-        text += "(BanditSVM does it by itself)."
-    else:
-        text = f"Preprocessing: {describe_preprocessing(method, unit_length=False, is_sparse=data.is_sparse)}."
-        data = replace(data, X=streams.preprocess(data.X, method))
-    console.print(on_screen(text), highlight=False, soft_wrap=True)
-    return data
+        text = f"{learner} takes columns as they are: --preprocess online scales them if their units differ much "
+        print_line(console, f"{text}(BanditSVM does it by itself).", "note: ")
+        return data
+    text = describe_preprocessing(method, unit_length=False, is_sparse=data.is_sparse)
+    print_line(console, f"Preprocessing: {text}.")
+    return replace(data, X=streams.preprocess(data.X, method))
 
 
 def _rounds(given: str, reading: Reading, rounds: int | None, seed: int, is_shuffled: bool) -> DataSet:
@@ -177,29 +177,19 @@ def _rounds(given: str, reading: Reading, rounds: int | None, seed: int, is_shuf
     return replace(data, X=X, y=y, about=(*data.about, *source.about.items()))
 
 
-def _rows(data: DataSet, trace: Trace, wrong: np.ndarray, asked: np.ndarray) -> list[list[str]]:
+def _rows(data: DataSet, trace: Trace, wrong: np.ndarray, alone: np.ndarray) -> list[list[str]]:
     """Return the rows of the table: all classes together, then each, the most frequent first."""
     codes = {name: code for code, name in enumerate(data.label_names)}
     guesses = np.array([codes[name] for name in np.asarray(trace.guesses).tolist()])
-    counts = np.column_stack(
-        [
-            np.bincount(each, minlength=data.n_classes)
-            for each in (data.y, data.y[asked], data.y[wrong & ~asked], guesses)
-        ]
-    ).tolist()
-    lines = [(name, *counts[code]) for name, code in codes.items()]
-    total = "all", trace.rounds, trace.asked, trace.mistakes, trace.rounds
-    return [
-        [
-            name,
-            grouped(rounds),
-            grouped(n_asked) if trace.asked else "",
-            grouped(mistakes),
-            f"{mistakes / (rounds - n_asked):.1%}" if rounds > n_asked else "–",
-            grouped(guessed),
-        ]
-        for name, rounds, n_asked, mistakes, guessed in [total, *sorted(lines, key=lambda line: -line[1])]
-    ]
+    counted = (data.y, data.y[~alone], data.y[wrong & alone], guesses)
+    counts = np.column_stack([np.bincount(each, minlength=data.n_classes) for each in counted]).tolist()
+    classes = sorted(zip(codes, counts, strict=True), key=lambda each: -each[1][0])
+    rows = []
+    for name, (rounds, asked, mistakes, guessed) in [("all", np.sum(counts, axis=0).tolist()), *classes]:
+        rate = f"{mistakes / (rounds - asked):.1%}" if rounds > asked else "–"
+        of_asked = grouped(asked) if trace.asked else ""
+        rows.append([name, grouped(rounds), of_asked, grouped(mistakes), rate, grouped(guessed)])
+    return rows
 
 
 def _says(trace: Trace, game: dict[str, Any]) -> list[str]:
@@ -223,75 +213,60 @@ def _says(trace: Trace, game: dict[str, Any]) -> list[str]:
     return [f"{asked}.", f"{decided}."]
 
 
-def _tenths(wrong: np.ndarray, of: np.ndarray | None = None) -> list[float]:
-    """Return the share of mistakes in each tenth of a stream, or in each round of one that has fewer.
+def _tenths(counted: np.ndarray, of: np.ndarray) -> list[float]:
+    """Return the share in each tenth of a stream, or each round of a short one; 0 where there is nothing to count.
 
-    With `of` the share is that of the rounds marked there; 0 where none is.
-
-    >>> _tenths(np.array([True, True, False, True]))
+    >>> _tenths(np.array([True, True, False, True]), np.ones(4, dtype=bool))
     [1.0, 1.0, 0.0, 1.0]
     """
-    parts = min(_PARTS, len(wrong))
-    counted = np.array_split(np.ones_like(wrong) if of is None else of, parts)
-    return [float(part.sum() / max(1, n.sum())) for part, n in zip(np.array_split(wrong, parts), counted, strict=True)]
+    parts = min(_PARTS, len(of))
+    split = zip(np.array_split(counted, parts), np.array_split(of, parts), strict=True)
+    return [float(part.sum() / max(1, n.sum())) for part, n in split]
 
 
-def _figures(trace: Trace, wrong: np.ndarray, title: str, game: dict[str, Any]) -> list[Drawing]:
+def _figures(trace: Trace, wrong: np.ndarray, alone: np.ndarray, title: str, limit: float | None) -> list[Drawing]:
     """Return the figures of the report."""
-    caption = "Left: mistakes so far. Right: the share of mistakes in each tenth of the stream; the line is the share "
-    caption += "over all of it."
-    if trace.asked:
-        caption = (
-            "Left: mistakes so far among decisions made alone. Right: of each tenth of the stream the share asked "
-        )
-        caption += "about, and the share wrong of what was decided alone."
-    limit = game.get("wrong_at_most")
-    drawings = [Drawing("mistakes", "Mistakes", caption, partial(_draw_mistakes, trace, wrong, title, limit))]
+    caption = (
+        "Left: mistakes so far. Right: the share of mistakes in each tenth of the stream; the line is the share over "
+        "all of it, or its limit. Rounds that were asked about are no mistakes; their share is beside."
+    )
+    draw = partial(_draw_mistakes, trace, wrong, alone, title, limit)
+    drawings = [Drawing("mistakes", "Mistakes", caption, draw)]
     if trace.by_round is not None and (~np.isnan(trace.by_round.confidence)).sum() >= _FEWEST_SURE:
-        caption = "Left: ten groups of guesses by confidence, of equal size: on the line confidence is what it claims; "
-        caption += (
-            "the bars are 95 % intervals. Right: if only the guesses with the most confidence were decided alone, "
+        caption = (
+            "Left: ten groups of guesses by confidence, of equal size: on the line confidence is what it claims; the "
+            "bars are 95 % intervals. Right: if only the guesses with the most confidence were decided alone, how many "
+            "of them would be wrong."
         )
-        caption += "how many of them would be wrong."
         draw = partial(_draw_confidence, trace.by_round, title)
         drawings.append(Drawing("confidence", "How sure it was, and how often right", caption, draw))
     return drawings
 
 
-def _draw_mistakes(trace: Trace, wrong: np.ndarray, title: str, limit: float | None) -> "Figure":
+def _draw_mistakes(trace: Trace, wrong: np.ndarray, alone: np.ndarray, title: str, limit: float | None) -> "Figure":
     """Draw mistakes so far, and the share of mistakes in each tenth of the stream, and of what was asked about."""
-    from matplotlib.ticker import PercentFormatter
-
     from onebit.reporting import figures as style
 
-    asked = np.zeros_like(wrong) if trace.by_round is None else trace.by_round.asked
-    rates, alone = _tenths(wrong & ~asked, ~asked), max(1, trace.rounds - trace.asked)
+    rates, asked = _tenths(wrong & alone, alone), _tenths(~alone, np.ones_like(alone))
     with style.looks():
         figure, (left, right) = style.new_figure(1, 2, 3.2)
         figure.suptitle(in_figure(title, most=80))
         trace.plot(left, color=PALETTE[0])
-        if limit is not None:
-            at = trace.curve.rounds
-            left.plot(at, limit * np.cumsum(~asked)[at - 1], color=PALETTE[1], linewidth=1.2, linestyle=(0, (5, 2)))
         for axis in (left.xaxis, left.yaxis):
             style.count_axis(axis, most_ticks=4)
         places = np.arange(1, len(rates) + 1)
         if trace.asked:
-            right.bar(places, _tenths(asked), color=_PALE, width=0.75, label="asked")
+            right.bar(places, asked, color=_PALE, width=0.75, label="asked")
         right.bar(places, rates, color=PALETTE[0], width=0.4 if trace.asked else 0.75, label="wrong of the rest")
         if trace.asked:
             right.legend(loc="upper right", handlelength=1.0)
-        whole = trace.mistakes / alone if limit is None else limit
+        whole = trace.mistakes / max(1, alone.sum()) if limit is None else limit
         right.axhline(whole, color=PALETTE[1], linewidth=1.2, linestyle=(0, (5, 2)))
-        said = f"{whole:.1%} in all" if limit is None else f"limit {100 * limit:g}%"
-        right.set_title(said, loc="right", fontsize=10, color=PALETTE[1])
-        right.set(
-            xlabel="tenth of the stream" if len(rates) == _PARTS else "round",
-            ylabel="share" if trace.asked else "share of mistakes",
-        )
-        right.set_xticks(places)
-        right.set_ylim(0, max(0.05, 1.1 * max([*rates, *_tenths(asked)])))
-        right.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+        named = f"{whole:.1%} in all" if limit is None else f"limit {100 * limit:g}%"
+        right.set_title(named, loc="right", fontsize=10, color=PALETTE[1])
+        right.set(xlabel="tenth of the stream" if len(rates) == _PARTS else "round", ylabel="share", xticks=places)
+        right.set_ylim(0, max(0.05, 1.1 * max([*rates, *asked])))
+        style.count_percent(right.yaxis)
         right.grid(visible=False, axis="x")
     return figure
 
@@ -304,8 +279,8 @@ def _draw_confidence(rounds: ByRound, title: str) -> "Figure":
     bins = reliability(rounds.confidence[known], rounds.right[known])
     means = [mean for mean, _, _ in bins]
     shares = [share_of(n_right, of) for _, n_right, of in bins]
-    heights = np.array([share.share for share in shares])
-    ends = [heights - [share.low for share in shares], [share.high for share in shares] - heights]
+    heights, lows, highs = np.array([(share.share, share.low, share.high) for share in shares]).T
+    ends = [heights - lows, highs - heights]
     risk = risk_by_coverage(rounds.confidence[known], rounds.right[known])
     with style.looks():
         figure, (left, right) = style.new_figure(1, 2, 3.2)

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from rich.console import Console
 
-from onebit.cli.options import Workers, has_figures
+from onebit.cli.options import Workers
 from onebit.experiments.comparison import Comparison, run_comparison, write_curves
 from onebit.experiments.paper import DATASETS, PAPER_ROUNDS, PAPER_RUNS, SummaryRow, contestants, summarize
-from onebit.reporting.console import prepare_folder, print_table, print_where, progress_bar
-from onebit.reporting.pages import Drawing, how_again, section, what_was_run, write_page
-from onebit.reporting.text import Cell, Table, fixed, grouped, number, what_means_are, with_error, write_csv
+from onebit.reporting.console import prepare_report, print_line, print_table, progress_bar
+from onebit.reporting.pages import Drawing, Sections, write_page
+from onebit.reporting.text import Cell, Table, fixed, grouped, what_means_are, with_error, write_csv
 from onebit.streams.sources import Source
 
 _CITATION = (
@@ -57,8 +57,7 @@ def command(
     comparison = _comparison(rounds, runs, seed)
     # Apart, so that a quick look does not overwrite the tables of a full run.
     folder = out if out is not None else Path("results/quick" if quick else "results")
-    prepare_folder(folder)
-    is_drawn = has_figures(console)
+    is_drawn = prepare_report(console, folder)
     with progress_bar(console, f"{runs} runs of {grouped(rounds)} rounds") as show, place as executor:
         outcomes = run_comparison(comparison, folder, jobs=workers.jobs, on_progress=show, executor=executor)
     with console.status("Drawing figures and writing the report …"):
@@ -70,20 +69,19 @@ def command(
             from onebit.experiments.paper_figures import drawings
 
             figures = drawings(outcomes, seed)
-        details = {
+        facts = {
             "Rounds": grouped(rounds),
             "Runs": f"{runs}, each on data and random numbers of its own",
-            "Seeds": f"{seed} to {seed + runs - 1}",
-            "Command": f"onebit reproduce --rounds {rounds} --runs {runs} --seed {seed}",
+            "Seeds": f"{seed} to {seed + runs - 1}; the same seeds, rounds and version give the same numbers",
         }
-        _write_report(folder / "report.html", rows, figures, details)
+        _write_report(folder, rows, figures, facts)
     lines = []
     for each, _, published, _ in rows:
         numbers = map(grouped, (each.final.min(), each.final.max(), published))
         lines.append([each.dataset, each.entry.key, with_error(each.mean, each.standard_error), *numbers])
     columns, styles = ("data", "learner", "mean", "min", "max", "paper"), ("name", "name", *["number"] * 4)
     print_table(console, Table(columns, lines, what_means_are(runs), styles=styles))
-    print_where(console, "Tables, figures and report.html are", folder)
+    print_line(console, f"Tables, figures and report.html are in {folder}.")
 
 
 def _comparison(rounds: int, runs: int, seed: int) -> Comparison:
@@ -97,16 +95,15 @@ def _comparison(rounds: int, runs: int, seed: int) -> Comparison:
 def _write_summary(rows: Sequence[SummaryRow], path: Path) -> None:
     lines = []
     for each, settings, published, remark in rows:
-        numbers = number(each.mean), number(each.standard_error), each.final.min(), each.final.max(), number(published)
+        numbers = each.mean, each.standard_error, each.final.min(), each.final.max(), published
         lines.append((each.dataset, each.entry.key, settings, *numbers, remark))
     columns = ("dataset", "learner", "parameters", "mean", "standard_error", "min", "max", "published", "remark")
     write_csv(path, columns, lines)
 
 
 def _write_report(
-    path: Path, rows: Sequence[SummaryRow], figures: Sequence[Drawing], details: Mapping[str, str]
+    folder: Path, rows: Sequence[SummaryRow], figures: Sequence[Drawing], facts: Mapping[str, str]
 ) -> None:
-    """Write the page: what was run, the table beside the published numbers, every figure, how to run it again."""
     rounds = int(rows[0].outcome.rounds[-1])
     # Mistakes of a shorter game are not a share of a longer one's: curves flatten.
     size = "As many rounds as in the paper: the numbers can be compared."
@@ -118,16 +115,13 @@ def _write_report(
     of_set = {name: [row for row in rows if row.outcome.dataset == name] for name in DATASETS}
     tables = [_table(name, mine) for name, mine in of_set.items() if mine]
     has_published = any(row.published is not None for row in rows)
-    blocks = [
-        f"{_INTRO} {size}",
-        *what_was_run(details),
-        *section("Mistakes", f"{_MISTAKES} {_VERDICTS}" if has_published else _MISTAKES, *tables),
-        *section("Figures", *figures),
-        *how_again(details),
-        "The same seed, rounds, runs and version give the same numbers.",
-        *section("Sources", _CITATION, _SOURCES),
-    ]
-    write_page(path, "Bandit multiclass linear classification: the experiments, reproduced", blocks)
+    sections: Sections = {
+        "": [f"{_INTRO} {size}"],
+        "Mistakes": [f"{_MISTAKES} {_VERDICTS}" if has_published else _MISTAKES, *tables],
+        "Figures": figures,
+        "Sources": [_CITATION, _SOURCES],
+    }
+    write_page(folder, "Bandit multiclass linear classification: the experiments, reproduced", sections, facts)
 
 
 def _table(dataset: str, rows: Sequence[SummaryRow]) -> Table:

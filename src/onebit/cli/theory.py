@@ -6,7 +6,7 @@ from typing import Annotated
 from rich.console import Console
 
 from onebit.extras import require_extra
-from onebit.reporting.console import prepare_folder, print_where
+from onebit.reporting.console import prepare_folder, print_line
 from onebit.reporting.text import write_csv
 from onebit.theory.weak_labeling import SolvingRow, measure_solving
 from onebit.theory.weak_to_strong import Looseness, measure_looseness
@@ -42,4 +42,4 @@ def command(
         solved = measure_solving(_QUICK_PROBLEMS if quick else _PROBLEMS)
     write_csv(out / "weak_labeling.csv", SolvingRow._fields, solved)
     save(draw_solving_time(solved), out, "weak_labeling")
-    print_where(console, "Figure 2, the looseness of Theorem 5 and the hardness of weak labelling are", out)
+    print_line(console, f"Figure 2, the looseness of Theorem 5 and the hardness of weak labelling are in {out}.")

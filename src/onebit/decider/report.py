@@ -21,6 +21,7 @@ import numpy as np
 from scipy.stats import fisher_exact, t
 
 from onebit.asking import Asking
+from onebit.confidence import reliability, risk_by_coverage
 from onebit.decider.tickets import Kind, Status
 
 _RECENT_EVENTS = 10_000  # number of events that alarms are based on
@@ -35,6 +36,7 @@ _ZETA = 3.1055  # ζ(1.4)
 _LIMITS = (0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
 _MOST_REPLAYED, _FEWEST_REPLAYED, _PARTS = 4_000, 100, 10
 _FEWEST_MISTAKES = 20
+_DRAWN = 60  # points of risk
 _DEVIATIONS = 1.959963984540054  # standard deviations of a central 95 % interval
 _CAUSES = {
     "drift": "what is decided about has changed, a column means something else since a release, or other people answer",
@@ -69,6 +71,21 @@ class _Cost(NamedTuple):
 
     wrong_at_most: float
     asked: _Share
+
+
+class _Group(NamedTuple):
+    """Guesses of nearly the same confidence: its mean, and how many were right."""
+
+    confidence: float
+    right: _Share
+
+
+class _Sureness(NamedTuple):
+    """How often guesses were right by their confidence, and the share wrong among those with the most confidence."""
+
+    groups: list[_Group]
+    risk: list[tuple[float, float]]
+    """Pairs: a share of the guesses, those with the most confidence, and what share of them was wrong."""
 
 
 class _OfClass(NamedTuple):
@@ -211,13 +228,7 @@ def costs_of_limits(decider: Any) -> list[_Cost]:
     left out, so it may ask less. The first half prepares the rule and is not counted. The interval is from the means of
     ten parts.
     """
-    recent = _recent_events(decider)
-    confidence = {event.ticket: event.confidence for event in recent if event.kind == Kind.GUESSED}
-    answers: dict[str | None, bool | None] = {}
-    for event in recent:
-        if event.kind in (Kind.FEEDBACK, Kind.CORRECTED) and event.ticket in confidence:
-            answers[event.ticket] = event.correct
-    rounds = [(confidence[each], right) for each, right in answers.items() if right is not None][-_MOST_REPLAYED:]
+    rounds = _confidences(decider)[-_MOST_REPLAYED:]
     n_counted = len(rounds) // 2 // _PARTS * _PARTS
     if n_counted < _FEWEST_REPLAYED:
         return []
@@ -233,6 +244,29 @@ def costs_of_limits(decider: Any) -> list[_Cost]:
         n_asked = sum(asks[-n_counted:])
         costs.append(_Cost(limit, _Share(n_asked, n_counted, mean, max(0.0, mean - half), min(1.0, mean + half))))
     return costs
+
+
+def how_sure(decider: Any) -> _Sureness:
+    """Return whether confidence was what it claims, going by recent events; nothing if too few are answered."""
+    known = [(confidence, right) for confidence, right in _confidences(decider) if confidence is not None]
+    if len(known) < _FEWEST_REPLAYED:
+        return _Sureness([], [])
+    confidence, right = (np.array(each) for each in zip(*known, strict=True))
+    groups = [_Group(mean, share_of(n_right, of)) for mean, n_right, of in reliability(confidence, right)]
+    risk = risk_by_coverage(confidence, right)
+    at = np.unique(np.linspace(len(risk) // _PARTS, len(risk) - 1, _DRAWN).astype(int))
+    return _Sureness(groups, [(float(i + 1) / len(risk), float(risk[i])) for i in at])
+
+
+def _confidences(decider: Any) -> list[tuple[float | None, bool]]:
+    """Return of answered guesses the confidence and whether they were right, in the order of their answers."""
+    recent = _recent_events(decider)
+    confidence = {event.ticket: event.confidence for event in recent if event.kind == Kind.GUESSED}
+    answers: dict[str | None, bool | None] = {}
+    for event in recent:
+        if event.kind in (Kind.FEEDBACK, Kind.CORRECTED) and event.ticket in confidence:
+            answers[event.ticket] = event.correct
+    return [(confidence[ticket], right) for ticket, right in answers.items() if right is not None]
 
 
 def _answered(events: Iterable[_Seen]) -> list[_Round]:

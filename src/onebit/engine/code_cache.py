@@ -6,11 +6,10 @@ of (`_made_of`), the types it is called with, the machine, and the versions of P
 elsewhere in onebit leaves it valid. A function that has anything of another package in it is not kept: those sources
 are not ours to watch.
 
-Files are in Numba's place for them (``__pycache__``, or ``NUMBA_CACHE_DIR``), in a folder per user that only this user
-can read. Loading compiled code runs it. So a file is loaded only if this user owns it and its folder, no other may
-write to either, and its digest agrees. Whatever goes wrong, a full disk or a damaged file, costs only the time to
-compile. Entries that were not used for a month are removed. A folder that cannot be written to, as in a container whose
-file system is read-only, is still read.
+Files are in Numba's place for them (``__pycache__``, or ``NUMBA_CACHE_DIR``), in a folder per user. Loading compiled
+code runs it. So a file is loaded only if this user owns it, no other may write to it, and its digest agrees. Whatever
+goes wrong, a full disk or a damaged file, costs only the time to compile. Entries that were not used for a month are
+removed. A folder that cannot be written to, as in a container whose file system is read-only, is still read.
 """
 
 import inspect
@@ -25,7 +24,6 @@ from contextlib import suppress
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Any
 
 import llvmlite
@@ -35,6 +33,8 @@ from numba.core import caching, config
 from numba.core.compiler import CompileResult
 from numba.core.registry import CPUDispatcher
 from numba.extending import _Intrinsic
+
+from onebit.files import replace_file
 
 _SUFFIX = ".nbc"
 _DIGEST_BYTES = sha256().digest_size
@@ -67,7 +67,7 @@ class CodeCache(caching.NullCache):
             first = caching.UserProvidedCacheLocator if config.CACHE_DIR else caching.InTreeCacheLocator
             locators = [first(function, inspect.getfile(function)), *([self._numba.locator] if self.is_kept else [])]
             for locator in locators:
-                content = _read_trusted(Path(locator.get_cache_path()) / _folder(), key)
+                content = _read_trusted(_folder_of(locator), key)
                 if content is not None:
                     return CompileResult._rebuild(target_context, *pickle.loads(content))
         return None
@@ -76,8 +76,8 @@ class CodeCache(caching.NullCache):
         """Keep a compiled form, whole or not at all."""
         try:
             if self._numba.check_cachable(data):
-                folder = Path(self._numba.locator.get_cache_path()) / _folder()
-                _keep(folder, self._key(sig, data.codegen), pickle.dumps(self._numba.reduce(data)))
+                content = pickle.dumps(self._numba.reduce(data))
+                _keep(_folder_of(self._numba.locator), self._key(sig, data.codegen), content)
         except (OSError, RuntimeError) as error:  # a full disk, say, or code of another package in it
             NOT_KEPT[self._dispatcher.py_func.__qualname__] = str(error)
 
@@ -90,8 +90,7 @@ class CodeCache(caching.NullCache):
 
     def _key(self, sig: Any, codegen: Any) -> str:
         called_with = "\n".join(_types_in(getattr(sig, "args", sig)))
-        passes = getattr(self._dispatcher._compiler.pipeline_class, "left_out", ())
-        flags = config.BOUNDSCHECK, config.OPT, config.DEBUGINFO_DEFAULT, passes
+        flags = config.BOUNDSCHECK, config.OPT, config.DEBUGINFO_DEFAULT
         versions = sys.version, numba.__version__, llvmlite.__version__, np.__version__, flags
         return repr((_made_of(self._dispatcher), called_with, codegen.magic_tuple(), versions))
 
@@ -127,8 +126,8 @@ def _user() -> int | None:
     return os.geteuid() if hasattr(os, "geteuid") else None
 
 
-def _folder() -> str:
-    return f"onebit-{_user() or 0}"
+def _folder_of(locator: Any) -> Path:
+    return Path(locator.get_cache_path()) / f"onebit-{_user() or 0}"
 
 
 def _path(folder: Path, key: str) -> Path:
@@ -139,24 +138,17 @@ def _digest(key: str, content: bytes) -> bytes:
     return sha256(sha256(key.encode()).digest() + content).digest()
 
 
-def _is_trusted(status: os.stat_result) -> bool:
-    """Return whether only this user can have written a file or folder."""
-    user = _user()
-    return user is None or (status.st_uid == user and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
-
-
 def _read_trusted(folder: Path, key: str) -> bytes | None:
-    """Return what was kept under a key, or None if it is missing, damaged, or may be another user's."""
+    """Return what was kept under a key, or None if it is missing, damaged, or another user may have written it."""
     path = _path(folder, key)
     try:
-        within = folder.lstat()
-        opened = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return None
     with open(opened, "rb") as file:
-        status = os.fstat(file.fileno())
-        is_plain = stat.S_ISDIR(within.st_mode) and stat.S_ISREG(status.st_mode)
-        if not (is_plain and _is_trusted(within) and _is_trusted(status)):
+        status, user = os.fstat(file.fileno()), _user()
+        is_own = user is None or (status.st_uid == user and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+        if not (stat.S_ISREG(status.st_mode) and is_own):
             return None
         digest, content = file.read(_DIGEST_BYTES), file.read()
     if digest != _digest(key, content):
@@ -168,23 +160,10 @@ def _read_trusted(folder: Path, key: str) -> bytes | None:
 
 
 def _keep(folder: Path, key: str, content: bytes) -> None:
-    """Write a file that only this user may read and write, in a folder of this user's; raise OSError if it is not."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    status = folder.lstat()
-    if not (stat.S_ISDIR(status.st_mode) and _is_trusted(status)):
-        raise PermissionError(f"{folder} can be written to by others")
+    """Write a file that only this user may read and write, whole or not at all."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _remove_unused(folder)
-    opened, unfinished = mkstemp(suffix=_SUFFIX, dir=folder)  # what a killed process leaves goes by its age
-    try:
-        with open(opened, "wb") as file:
-            file.write(_digest(key, content) + content)
-        os.replace(unfinished, _path(folder, key))
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(unfinished)
-        raise
+    replace_file(_path(folder, key), _digest(key, content) + content, mode=0o600)
 
 
 @cache  # once for each folder and process
@@ -229,8 +208,9 @@ def _parts(thing: Any, seen: dict[int, int]) -> Iterator[str]:
             values = tuple(cell.cell_contents for cell in thing.__closure__ or ())
             for value in (values, thing.__defaults__, *(thing.__kwdefaults__ or {}).items(), *_found_by(thing)):
                 yield from _parts(value, seen)
-            if not is_compiled:
-                yield from _parts_of_overloads(thing.__module__)
+            if not is_compiled and thing.__module__ in sys.modules:
+                # Compiled code runs something else in place of a plain function: it stands in the same module.
+                yield inspect.getsource(sys.modules[thing.__module__])
     elif isinstance(thing, type):
         yield f"{_name_of(thing)}{getattr(thing, '_fields', '')}"
         # Of a named tuple compiled code sees the fields. What it sees of another class of ours is not known.
@@ -257,21 +237,6 @@ def _parts_of_code(code: types.CodeType) -> Iterator[str]:
             yield from _parts_of_code(constant)
         else:
             yield repr(constant)
-
-
-def _parts_of_overloads(module: str) -> Iterator[str]:
-    """Describe all code of a module.
-
-    Compiled code that calls a plain function runs an overload of it. Nothing leads from the one to the other, but
-    overloads and intrinsics stand in the module of their function.
-    """
-    for name, value in sorted(vars(sys.modules[module]).items() if module in sys.modules else ()):
-        function = getattr(value, "_defn", value)  # of an intrinsic
-        if isinstance(function, types.FunctionType) and function.__module__ == module:
-            yield name
-            yield from _parts_of_code(function.__code__)
-        elif isinstance(value, (bool, int, float)):
-            yield f"{name} = {value!r}"
 
 
 def _found_by(function: types.FunctionType) -> Iterator[tuple[str, Any]]:

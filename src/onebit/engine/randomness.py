@@ -12,11 +12,10 @@ Salmon, Moraes, Dror, Shaw (2011). Parallel random numbers: as easy as 1, 2, 3. 
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 from numba import config, types
 from numba.core.types import Type
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 from numpy.random import Generator, Philox
 
 from onebit.engine.jit import jit_inline, jit_no_refcount
@@ -32,7 +31,6 @@ class Draw(NamedTuple):
     """Names the random number of one round; `uniform` computes it, only when a rule looks at it."""
 
     seed: int
-    """Or an array of numbers that are drawn already, of which `round` is a position."""
     round: int
 
 
@@ -96,39 +94,11 @@ def uniform(draw: Draw) -> float:
     >>> float(Generator(Philox(key=[7, LEARNER])).random(6)[5]) == uniform(Draw(seed=7, round=5))
     True
     """
-    return _number(draw.seed, draw.round)
-
-
-@jit_inline
-def _draw(seed: int, round: int) -> float:
-    lane = round % 4
+    lane = draw.round % 4
     # NumPy raises the counter before it draws, four numbers at a time.
-    w0, w1, w2, w3 = philox(seed, LEARNER, round // 4 + 1, 0)
+    w0, w1, w2, w3 = philox(draw.seed, LEARNER, draw.round // 4 + 1, 0)
     low, high = w1 if lane == 1 else w0, w3 if lane == 3 else w2
     return to_unit(high if lane >= 2 else low)
-
-
-def _number(seed: Any, round: int) -> float:
-    """Draw a round's number, or look it up where the seed is an array of numbers."""
-    return float(seed[round]) if isinstance(seed, np.ndarray) else _draw(seed, round)
-
-
-@overload(_number, strict=False)
-def _compiled_number(seed: Any, round: Any) -> Any:  # noqa: ARG001
-    if isinstance(seed, types.Array):
-        return lambda seed, round: seed[round]
-    return lambda seed, round: _draw(seed, round)
-
-
-@jit_no_refcount
-def fill_uniform(seed: int, first: int, out: npt.NDArray[np.float64]) -> None:
-    """Write the uniform numbers of rounds from `first` on: a third of the time that one call for each takes."""
-    for four in range(first // 4, (first + out.shape[0] + 3) // 4):
-        words = philox(seed, LEARNER, four + 1, 0)
-        for lane in range(4):
-            t = 4 * four + lane - first
-            if 0 <= t < out.shape[0]:
-                out[t] = to_unit(words[lane])
 
 
 @jit_inline

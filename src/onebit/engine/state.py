@@ -1,8 +1,7 @@
 """What a learner has learned, as named arrays, and how rounds and streams are played on it.
 
-A subclass of `State` gives the functions of its `Algorithm`. Everything else is here: the one round loop, single
-rounds, rounds in which only some labels are allowed, late answers, new classes, bookmarks and whole streams. Whole
-streams and single rounds call the same functions, so both make the same guesses.
+A subclass of `State` gives the functions of its `Algorithm`; everything else is here. Whole streams and single rounds
+call the same functions, so both make the same guesses.
 """
 
 import math
@@ -30,13 +29,12 @@ from onebit.engine.algorithm import (
 )
 from onebit.engine.code_cache import is_ours
 from onebit.engine.jit import in_python, jit, jit_no_refcount
-from onebit.engine.randomness import Draw, fill_uniform
+from onebit.engine.randomness import Draw
 from onebit.game import Answer, Guess
 from onebit.inputs import ENTRIES_AT_ONCE, Floats, Integers, Rows, SparseRows, check_rows, dense, take, unlocked
 
 # What a state holds beside what was learned: scratch arrays and compiled functions.
 _NOTHING = np.empty(0)
-_NUMBERS_AT_ONCE = 1 << 14  # random numbers drawn together: few enough to stay in the cache
 _MADE_AGAIN = frozenset(("scratch", "_scored_round", "_ready", "_compiled"))
 
 
@@ -151,9 +149,6 @@ class State(ABC):
     """Whether `fill` has something to do: then a stream is handed to the loop row by row."""
     plays_by_hand: ClassVar[bool] = False
     """Whether rounds are played by the learner's own `guess` and `tell`, which count them, and may fail half-way."""
-    always_draws = False
-    """Whether nearly every round looks at its random number: then those of a stream are drawn together, thousands at a
-    time, which takes a third of the time."""
     n_extra: ClassVar[int] = 0
     """How many numbers `extra` returns."""
     _scored_round = -1
@@ -263,8 +258,6 @@ class State(ABC):
 
     def rows_at_once(self, n_features: int) -> int:
         """Return how many rows of a stream to prepare at a time."""
-        if self.always_draws:
-            return _NUMBERS_AT_ONCE
         return 1 << 62 if self.takes_sparse else max(1, ENTRIES_AT_ONCE // n_features)
 
     # One round at a time.
@@ -398,12 +391,8 @@ class State(ABC):
             self.fill(row)
             self.run(row, y[t : t + 1], start + t, seed, first_round, record)
 
-    def run(self, rows: Rows, y: Integers, start: int, seed: Any, first_round: int, record: Record) -> None:
+    def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
         """Play prepared rows, which are a stream's rounds from `start` on, by the compiled loop."""
-        if self.always_draws:  # the numbers themselves take the place of the seed, and their positions that of rounds
-            numbers = np.empty(len(y))
-            fill_uniform(seed, first_round + start, numbers)
-            seed, first_round = numbers, -start
         t, why, loop, X = 0, FULL, self._compiled_for(rows).loop, unlocked(rows)
         while why != READY:
             t, why = loop(self.arrays, X, y, t, start, seed, first_round, self.settings, self.scratch, record)

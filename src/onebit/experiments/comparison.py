@@ -23,7 +23,7 @@ from onebit.experiments.run import Executor, check_jobs, run
 from onebit.experiments.store import JSON, Cell, Spec, Store
 from onebit.inputs import MAX_SEED, Floats, Integers, check_choice, check_integer, check_number, check_seed
 from onebit.learners.run import default_checkpoints
-from onebit.reporting.text import fixed, grouped, number, write_csv
+from onebit.reporting.text import fixed, grouped, write_csv
 from onebit.streams import describe
 from onebit.streams.preprocess import METHODS
 from onebit.streams.sources import Source
@@ -380,7 +380,7 @@ def write_curves(outcomes: Iterable[Outcome], path: Path, *, with_ends: bool = F
     lines: list[tuple[object, ...]] = []
     for each in outcomes:
         ends = (each.mistakes.min(axis=0), each.mistakes.max(axis=0)) if with_ends else ()
-        curve = zip(each.rounds, map(number, each.means), map(number, each.errors), *ends, strict=True)
+        curve = zip(each.rounds, each.means, each.errors, *ends, strict=True)
         lines += [(each.dataset, each.entry.key, *values) for values in curve]
     columns = ("dataset", "learner", "round", "mean", "standard_error", *(("min", "max") if with_ends else ()))
     write_csv(path, columns, lines)

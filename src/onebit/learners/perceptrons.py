@@ -292,7 +292,6 @@ _BANDITRON = Rule(
     _learn_banditron,
     _learn_logged,
     divides_by_propensity=True,
-    always_draws=True,
 )
 
 

@@ -13,7 +13,7 @@ import scipy.sparse
 from onebit.inputs import Floats, Integers, check_number, check_seed
 from onebit.reporting.text import printable, shortened
 from onebit.streams import bundled, paper_strong, paper_weak, preprocess, wedges
-from onebit.streams.files import ending, read_untrusted
+from onebit.streams.files import ending, read_table
 from onebit.streams.reading import Reading
 
 MOST_ROUNDS = 5000  # maximum number of rounds in a session
@@ -25,7 +25,7 @@ _MOST_CLASSES = 20
 _LONGEST_NAME = 40
 _BORDER = 0.08  # margin of a picture, as a fraction of the data's width
 # A table of two million characters takes about 100 MB and two seconds.
-_MOST_GIB, _MOST_SECONDS = 0.25, 30
+_MOST_GIB = 0.25
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -188,8 +188,7 @@ def scene_from_table(
 ) -> Scene:
     """Return the rounds of an uploaded table: standardised, with an intercept, shuffled by the seed.
 
-    It is parsed in a child process with limited memory, one at a time, so that no file can crash the playground. The
-    extension of `file_name` determines the format; `label` and `drop` are as in `onebit.streams.read_table`.
+    It is parsed with limited memory, one at a time. `label` and `drop` are as in `onebit.streams.read_table`.
     """
     from onebit.streams.text import count_columns  # imports Polars, a large library
 
@@ -206,7 +205,7 @@ def scene_from_table(
             n_named = sum(len(names.split(",")) for names in drop) + 1
             _check_size(file_name, "columns", count_columns(path, text, reading) - n_named, _MOST_COLUMNS)
             with _ONE_AT_A_TIME:
-                data = read_untrusted(path, reading, _MOST_SECONDS)
+                data = read_table(path, **reading._asdict())
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), printable(file_name))) from None
     n_rows, n_columns = data.X.shape

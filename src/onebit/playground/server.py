@@ -1,6 +1,7 @@
 """The playground over HTTP, on this machine only: a page and its JSON API."""
 
 import asyncio
+import math
 import secrets
 import time
 from collections import OrderedDict
@@ -13,8 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from onebit.decider.requests import request_of
+from onebit.playground.digits import Asker, Oracle
 from onebit.playground.scenes import make_scene, scene_from_table
-from onebit.playground.session import Oracle, Session
+from onebit.playground.session import Session
 from onebit.service.gate import Gate, Problem, Route, json_response, page_routes
 
 _PAGE = Path(__file__).parent / "page"
@@ -30,30 +32,24 @@ class _Sessions:
 
     def add(self, thing: Any) -> str:
         """Store an object and return its id."""
-        self._drop_old(room=1)
+        if len(self._kept) >= _MOST_SESSIONS:
+            self._kept.popitem(last=False)
         name = secrets.token_urlsafe(16)
         self._kept[name] = thing, time.monotonic()
         return name
 
     def get(self, name: str) -> Any:
         """Return the object with an id, and mark it as used; raises Problem if there is none."""
-        self._drop_old()
-        if name not in self._kept:
+        now = time.monotonic()
+        thing, used = self._kept.pop(name, (None, -math.inf))
+        if now - used > _IDLE_SECONDS:
             raise Problem(404, "there is no such session: it was left alone too long; start a new one")
-        thing, _ = self._kept.pop(name)
-        self._kept[name] = thing, time.monotonic()
+        self._kept[name] = thing, now
         return thing
 
     def drop(self, name: str) -> None:
         """Drop the object with an id, if there is one."""
-        thing, _ = self._kept.pop(name, (None, 0.0))
-        if isinstance(thing, Session):
-            thing.end()
-
-    def _drop_old(self, room: int = 0) -> None:
-        for name, (_, used) in list(self._kept.items()):
-            if len(self._kept) + room > _MOST_SESSIONS or time.monotonic() - used > _IDLE_SECONDS:
-                self.drop(name)
+        self._kept.pop(name, None)
 
 
 # Requests.
@@ -73,16 +69,14 @@ def _new_session(stream: str, learners: list[str], seed: int = 0, table: _Table 
         raise ValueError("table is missing: choose a .csv file")
     else:
         scene = scene_from_table(table.name, table.text.encode(), seed, table.label or None, table.drop)
-    session = Session(scene, learners, seed)
-    session.prepare()
-    return session
+    return Session(scene, learners, seed)
 
 
 class Playground(Gate):
     """The ASGI application, with no sessions yet."""
 
     def __init__(self) -> None:
-        sessions, oracles = _Sessions(), _Sessions()
+        sessions, oracles, askers = _Sessions(), _Sessions(), _Sessions()
         home = Response((_PAGE / "index.html").read_bytes(), media_type="text/html")
 
         def dropped(request: Request) -> Response:
@@ -99,10 +93,15 @@ class Playground(Gate):
             _call("POST", "/api/sessions/{name}/points", sessions, Session.add_points),
             _call("GET", "/api/sessions/{name}/regions", sessions, Session.regions),
             _call("GET", "/api/sessions/{name}/opinions", sessions, Session.opinions),
+            _call("GET", "/api/sessions/{name}/promises", sessions, Session.promises),
             Route("DELETE", "/api/sessions/{name}", dropped),
             _new("/api/oracles", oracles, Oracle),
             _call("GET", "/api/oracles/{name}", oracles, Oracle.frame),
             _call("POST", "/api/oracles/{name}/answer", oracles, Oracle.answer),
+            _new("/api/askers", askers, Asker),
+            _call("GET", "/api/askers/{name}", askers, Asker.frame),
+            _call("POST", "/api/askers/{name}/label", askers, Asker.label),
+            _call("POST", "/api/askers/{name}/go-on", askers, Asker.go_on),
         ]
         super().__init__(routes, "the playground")
 

@@ -1,6 +1,5 @@
-"""Sessions of the playground: its learners on the same rounds, or one that asks a person; with data of the page."""
+"""Sessions of the playground: one to four of its learners on the same rounds, with the data of their page."""
 
-import logging
 import math
 import sys
 import threading
@@ -15,7 +14,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from onebit.bounds import Claim
-from onebit.inputs import Floats, Integers, check_integer, check_seed
+from onebit.inputs import Floats, Integers, check_integer
 from onebit.kernels import Rational, kernel_name
 from onebit.learners import (
     BanditPerceptron,
@@ -31,21 +30,19 @@ from onebit.learners.base import in_linear_space
 from onebit.learners.run import play_stream
 from onebit.playground.scenes import DRAWN_LABELS, MOST_ROUNDS, SCENES, Drawn, Scene
 from onebit.reporting.looks import PALETTE, Shown, looks_of
-from onebit.reporting.text import bound_text, printable
+from onebit.reporting.text import bound_text
 from onebit.service.gate import Problem
-from onebit.streams import bundled
 from onebit.theory import Margin, Progress, margin
 
 _MOST_LEARNERS = 4  # maximum number of learners in a session
 _MOST_AT_ONCE = 500  # maximum number of rounds in one call of `Session.advance`
-_WARMING_UP, _READY, _FINISHED, _FAILED = "warming up", "ready", "finished", "failed"
+READY, FINISHED = "ready", "finished"
 # This budget limits a session to some megabytes, and a picture to some tenths of a second.
 _BUDGET = 300
-_PATIENCE = 20.0  # seconds to measure margins
+_PATIENCE = 10.0  # seconds to measure margins
 _WEAK = (MulticlassPerceptron, NearestNeighbor)  # learners whose theorems need only a weak margin
 _LONG = 10**7  # larger numbers are shown as powers of two
 _LARGEST_GRID = 80  # cells along one side of a picture
-_MOST_ANSWERS = 2000  # maximum number of answers of an oracle
 _SHOWN_ROUNDS = 250  # points in the picture
 _LATELY = 100  # rounds of the recent mistakes
 _CURVE_POINTS = 300
@@ -54,12 +51,7 @@ _SECONDS = 0.1  # after which `advance` plays no more rounds, but not before one
 _LOCK_SECONDS = 30.0
 _MEASURED_CELLS = 200_000  # rows × columns up to which the margin is measured
 _MOST_SQUARED = 500_000  # maximum columns × columns × classes of second-order learners: half a second a round
-_MOST_NAMES, _LONGEST_NAME = 10, 40
-_SHELF = 40  # digits shown sorted by the learner's current guess
-_REMEMBERED, _LATEST = 12, 10  # answers shown, and those of the score of late
 _Number = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
-_WHY_FAILED = "something went wrong inside; the terminal says what"
-_LOG = logging.getLogger("onebit.playground")
 
 
 # The learners, and what the theorems promise of them.
@@ -78,7 +70,7 @@ class _Entry(NamedTuple):
         return f"{name}, rational kernel" if isinstance(getattr(self.learner, "kernel", None), Rational) else name
 
 
-_CATALOGUE = {
+CATALOGUE = {
     "svm": _Entry(BanditSVM(budget=_BUDGET), "keeps what answers prove, and asks a bank of kernels that vote."),
     "perceptron": _Entry(BanditPerceptron(), "the paper's Algorithm 1: one weight vector per class."),
     "rational": _Entry(
@@ -93,16 +85,16 @@ _CATALOGUE = {
 """All learners by key."""
 _LOOKS = looks_of(
     Shown(key, repr(entry.learner).replace(f"budget={_BUDGET}", ""), type(entry.learner).full_information)
-    for key, entry in _CATALOGUE.items()
+    for key, entry in CATALOGUE.items()
 )
 """Colour and dashes of each learner by key; the same for all budgets."""
 
 
-def _new_learner(key: str, classes: Sequence[str | int], seed: int) -> Learner:
+def new_learner(key: str, classes: Sequence[str | int], seed: int) -> Learner:
     """Return a new learner of the catalogue."""
-    if key not in _CATALOGUE:
-        raise ValueError(f"learner must be one of {', '.join(_CATALOGUE)}; got {key!r}")
-    learner = _CATALOGUE[key].learner
+    if key not in CATALOGUE:
+        raise ValueError(f"learner must be one of {', '.join(CATALOGUE)}; got {key!r}")
+    learner = CATALOGUE[key].learner
     return type(learner)(**{**learner.get_params(deep=False), "classes": list(classes), "seed": seed})
 
 
@@ -155,7 +147,7 @@ class _Point(Struct, forbid_unknown_fields=True):
 
 
 class Session:
-    """One to four learners of `_CATALOGUE` on the same rounds, of a scene that is the session's own. Thread-safe."""
+    """One to four learners of `CATALOGUE` on the same rounds, of a scene that is the session's own. Thread-safe."""
 
     def __init__(self, scene: Scene, learners: Sequence[str], seed: int) -> None:
         if not 1 <= len(learners) <= _MOST_LEARNERS or len(set(learners)) < len(learners):
@@ -171,10 +163,6 @@ class Session:
         self._round = 0
         self._mistakes = np.zeros((MOST_ROUNDS + 1, len(learners)), dtype=np.int64)  # after each round
         self._shown: deque[dict[str, Any]] = deque(maxlen=_SHOWN_ROUNDS)
-        self._state = _READY
-        self._promises: list[dict[str, Any] | None] = [None] * len(learners)
-        self._measured = -1
-        self._is_over = False
 
     @staticmethod
     def choices() -> dict[str, Any]:
@@ -182,7 +170,7 @@ class Session:
         return {
             "streams": [{"name": name, "title": title} for name, (title, _) in SCENES.items()],
             "learners": [
-                {"key": key, "title": each.title, "says": each.description} for key, each in _CATALOGUE.items()
+                {"key": key, "title": each.title, "says": each.description} for key, each in CATALOGUE.items()
             ],
             "most_learners": _MOST_LEARNERS,
             "most_at_once": _MOST_AT_ONCE,
@@ -190,70 +178,31 @@ class Session:
             "palette": PALETTE[:-1],
         }
 
-    def prepare(self) -> threading.Thread:
-        """Compile the learners, and measure the margins for their bounds, in the thread that is returned."""
-        self._state = _WARMING_UP
-        thread = threading.Thread(target=self._prepare, name="onebit playground", daemon=True)
-        thread.start()
-        return thread
-
     def _fresh(self) -> list[Learner]:
-        return [_new_learner(key, self._classes, self._seed) for key in self._keys]
+        return [new_learner(key, self._classes, self._seed) for key in self._keys]
 
-    def _prepare(self) -> None:
-        try:
-            X, y = np.zeros((2, self._scene.n_features)), np.zeros(2, dtype=np.int64)
-            X[:, -1] = 1.0
-            for twin in self._fresh():
-                play_stream(twin, X, y, classes=self._classes)
-                twin.score_classes(X)
-                twin.probabilities(X[0])
-        except Exception as error:  # in a thread: no caller can catch it
-            _LOG.error("a session cannot be prepared", exc_info=error)
-            self._state = _FAILED
-            return
-        self._state = _READY
-        self._measure()
-
-    def _measure(self) -> None:
-        """Find the bounds of the theorems, until no points are added meanwhile."""
-        while not self._is_over:
-            with self._lock:
-                X, y = self._scene.X, self._scene.y
-            if self._measured == len(y):
-                return
-            self._measured = len(y)  # points may be added during the measurement
-            try:
-                self._promises = self._promises_on(X, y)
-            except TimeoutError:
-                self._promises = [_no_bound("not measured: it would take too long")] * len(self._keys)
-            except Exception as error:  # play goes on without bounds
-                _LOG.error("margins cannot be measured", exc_info=error)
-                self._promises = [_no_bound("not measured: something went wrong")] * len(self._keys)
-
-    def _promises_on(self, X: Floats, y: Integers) -> list[dict[str, Any] | None]:
-        """Return the bounds of all learners on rows; raises TimeoutError if it takes too long, or the session ends."""
-        if len(set(y.tolist())) < 2:
-            return [_no_bound("nothing yet: one class only")] * len(self._keys)
-        if X.size > _MEASURED_CELLS:
-            raise TimeoutError
-        end = time.monotonic() + _PATIENCE
+    def promises(self) -> list[dict[str, Any]]:
+        """Return what the theorems promise of each learner on the session's rows, whose margins are measured."""
+        X, y, end = self._scene.X, self._scene.y, time.monotonic() + _PATIENCE
 
         def look_at_clock(_progress: Progress) -> None:
-            if time.monotonic() > end or self._is_over:
+            if time.monotonic() > end:
                 raise TimeoutError
 
-        found = margin(X, y, classes=self._classes, on_progress=look_at_clock)
+        if len(set(y.tolist())) < 2:
+            return [_no_bound("nothing yet: one class only")] * len(self._keys)
+        try:
+            if X.size > _MEASURED_CELLS:
+                raise TimeoutError
+            found = margin(X, y, classes=self._classes, on_progress=look_at_clock)
+        except TimeoutError:
+            return [_no_bound("not measured: it would take too long")] * len(self._keys)
         return [_promised(learner, found) for learner in self._fresh()]
-
-    def end(self) -> None:
-        """Stop measuring, when the session ends."""
-        self._is_over = True
 
     def advance(self, rounds: Annotated[int, Meta(ge=1, le=_MOST_AT_ONCE)]) -> int:
         """Play rounds with every learner; return how many: fewer if time is up, or there are no more."""
         check_integer("rounds", rounds, low=1, high=_MOST_AT_ONCE)
-        with self._locked(needs_learners=True):
+        with self._locked():
             end, played = time.monotonic() + _SECONDS, 0
             while played < rounds and (played == 0 or time.monotonic() < end):
                 X, y = self._scene.take(self._round, min(rounds - played, played or 1))  # as many as before
@@ -261,8 +210,6 @@ class Session:
                     break
                 self._play(X, y)
                 played += len(y)
-            if self._round >= MOST_ROUNDS:
-                self._state = _FINISHED
             return played
 
     def _play(self, X: Floats, y: Integers) -> None:
@@ -286,18 +233,9 @@ class Session:
             for point in points:
                 scene.add(point.x, point.y, point.label)
             self._scene = scene
-            is_due = self._state == _READY and None not in self._promises
-            if is_due:
-                self._promises = [None] * len(self._keys)
-        if is_due:
-            threading.Thread(target=self._measure, name="onebit playground", daemon=True).start()
 
     @contextmanager
-    def _locked(self, needs_learners: bool = False) -> Iterator[None]:
-        if needs_learners and self._state == _WARMING_UP:
-            raise Problem(503, "the session is warming up: code is compiled, once; ask again in a moment")
-        if needs_learners and self._state == _FAILED:
-            raise Problem(500, f"the session cannot go on ({_WHY_FAILED}); start a new one")
+    def _locked(self) -> Iterator[None]:
         if not self._lock.acquire(timeout=_LOCK_SECONDS):
             raise Problem(503, "the session is still busy with an earlier request; ask again in a moment")
         try:
@@ -314,8 +252,7 @@ class Session:
                 every *= 2
             rounds = [*range(0, last, every), last]
             return {
-                "state": self._state,
-                "why_failed": _WHY_FAILED if self._state == _FAILED else "",
+                "state": FINISHED if self._round >= MOST_ROUNDS else READY,
                 "round": last,
                 "most_rounds": MOST_ROUNDS,
                 "stream": {
@@ -336,13 +273,12 @@ class Session:
         n_lately, mistakes = min(self._round, _LATELY), self._mistakes[:, at]
         return {
             "key": key,
-            "title": _CATALOGUE[key].title,
+            "title": CATALOGUE[key].title,
             "color": _LOOKS[key].color,
             "dashes": list(_LOOKS[key].dashes[1]),
             "mistakes": int(mistakes[self._round]),
             "lately": int(mistakes[self._round] - mistakes[self._round - n_lately]),
             "n_lately": n_lately,
-            "promise": self._promises[at],
         }
 
     def regions(self, learner: int, size: int = 32) -> dict[str, Any]:
@@ -352,7 +288,7 @@ class Session:
         """
         chosen = self._chosen(learner)
         check_integer("size", size, low=4, high=_LARGEST_GRID)
-        with self._locked(needs_learners=True):
+        with self._locked():
             scores = np.nan_to_num(chosen.score_classes(self._scene.picture.grid(size)))
             scores = (scores / (np.abs(scores).max() or 1.0)).round(5).T.tolist()
             shown = {"learner": learner, "size": size, "round": self._round, "scores": scores}
@@ -372,7 +308,7 @@ class Session:
     def opinions(self, learner: int, x: _Number, y: _Number) -> dict[str, Any]:
         """Return the guesses at a point of the picture: of each kernel, or the learner's propensities."""
         chosen = self._chosen(learner)
-        with self._locked(needs_learners=True):
+        with self._locked():
             row = self._scene.picture.rows(np.array([[x, y]]))[0]
             chances = chosen.probabilities(row)
             opinions = chosen.opinions(row) if isinstance(chosen, BanditSVM) else ()
@@ -385,68 +321,3 @@ class Session:
 
     def _chosen(self, learner: int) -> Learner:
         return self._learners[check_integer("learner", learner, low=0, high=len(self._learners) - 1)]
-
-
-class Oracle:
-    """A learner of `_CATALOGUE` that asks a person about digits, with two to ten labels. Thread-safe."""
-
-    def __init__(self, classes: list[str], learner: str = "svm", seed: int = 0) -> None:
-        names = [printable(name.strip()) for name in classes]
-        is_named = 2 <= len(names) <= _MOST_NAMES and len(set(names)) == len(names)
-        if not is_named or any(not 1 <= len(name) <= _LONGEST_NAME for name in names):
-            raise ValueError(
-                f"classes must be 2 to {_MOST_NAMES} different names of 1 to {_LONGEST_NAME} letters; "
-                f"got {list(classes)!r:.200}"
-            )
-        if learner in _CATALOGUE and type(_CATALOGUE[learner].learner).full_information:
-            raise ValueError(f"learner must be one that hears right or wrong only; got {learner!r}")
-        self._lock = threading.Lock()
-        self._classes = names
-        self._learner = _new_learner(learner, names, check_seed(seed))
-        self._title = _CATALOGUE[learner].title
-        digits = bundled("digits").X
-        order = np.random.default_rng(seed).permutation(len(digits))
-        self._shelf, self._digits = digits[order[:_SHELF]], digits[order[_SHELF:]]
-        self._learner.begin(digits.shape[1], names)
-        self._round, self._right = 0, 0
-        self._answers: deque[dict[str, Any]] = deque(maxlen=_REMEMBERED)
-        self._begin_round()
-
-    def _begin_round(self) -> None:
-        self._digit = self._digits[self._round % len(self._digits)]
-        self._guess = self._learner.guess(self._digit)
-        self._round += 1
-
-    def answer(self, round: int, correct: bool) -> None:
-        """Give feedback for a round; raises Problem unless it is the current one."""
-        with self._lock:
-            if round != self._round:
-                message = f"round must be {self._round}, the present one; got {round}. It was answered already"
-                raise Problem(409, message)
-            if self._round > _MOST_ANSWERS:
-                raise ValueError(f"there are at most {_MOST_ANSWERS} rounds; start again")
-            self._learner.tell(self._guess, correct)
-            image = self._digit.astype(int).tolist()
-            self._answers.append({"image": image, "guess": self._guess.label, "correct": correct})
-            self._right += correct
-            self._begin_round()
-
-    def frame(self) -> dict[str, Any]:
-        """Return the data of the page as plain values."""
-        with self._lock:
-            is_over = self._round > _MOST_ANSWERS
-            scores = self._learner.score_classes(self._shelf)
-            return {
-                "state": _FINISHED if is_over else _READY,
-                "learner": self._title,
-                "classes": self._classes,
-                "round": self._round,
-                "image": self._digit.astype(int).tolist(),
-                "guess": None if is_over else self._guess.label,
-                "right": self._right,
-                "answered": self._round - 1,
-                "lately": [each["correct"] for each in self._answers][-_LATEST:],
-                "answers": list(self._answers),
-                "shelf": self._shelf.astype(int).tolist(),
-                "sorted_as": np.argmax(scores, axis=1).tolist() if self._round > 1 else None,
-            }

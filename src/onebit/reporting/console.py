@@ -1,9 +1,9 @@
-"""What a person sees at the terminal: tables, a progress bar, notes; and the folder that results go to."""
+"""What a person sees at the terminal: tables, a progress bar, lines; and the folder that results go to."""
 
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from onebit.extras import missing_extra
 from onebit.reporting.text import Table, printable, shortened
 
 _CELL = 60  # letters in a cell
@@ -21,17 +22,33 @@ _WIDTH = 140  # of a table that goes to a file or pipe: no column is broken
 _COLORS = {"good": "green", "bad": "red", "dim": "dim"}
 
 
-def on_screen(text: str, style: str = "", most: int | None = None) -> Text:
+def _as_text(text: str, style: str = "", most: int | None = None) -> Text:
     """Return a name for Rich to print: never markup, whole unless there is a limit."""
     seen = printable(text)
     return Text(seen if most is None else shortened(seen, most), style)
 
 
+def print_line(console: Console, text: str, mark: str = "", style: str = "bold", keep: str = "") -> None:
+    """Print a text, after a mark such as "note: ", as one line however long it is, except characters to keep."""
+    console.print(Text.assemble((mark, style), printable(text, keep)), soft_wrap=True)
+
+
+def print_facts(console: Console, name: str, facts: Mapping[str, str]) -> None:
+    """Print a name, and below it what there is to know of it."""
+    console.print(_as_text(name, "bold"), soft_wrap=True)
+    grid = RichTable(box=None, show_header=False, padding=(0, 1, 0, 1))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for what, text in facts.items():
+        grid.add_row(what, _as_text(text))
+    console.print(grid)
+
+
 def print_table(console: Console, table: Table) -> None:
     """Print a table, not narrower than it is where no terminal limits it."""
     shown = RichTable(
-        title=on_screen(table.title) if table.title else None,
-        caption=Text("\n").join(on_screen(note) for note in table.notes) if table.notes else None,
+        title=_as_text(table.title) if table.title else None,
+        caption=Text("\n").join(map(_as_text, table.notes)) if table.notes else None,
         box=box.SIMPLE,
         padding=(0, 1, 0, 0),
     )
@@ -42,7 +59,7 @@ def print_table(console: Console, table: Table) -> None:
     for at, row in enumerate(zip(*(cells for _, _, cells in columns), strict=True)):
         if at and at in table.sections:
             shown.add_section()
-        shown.add_row(*(on_screen(cell.text, _COLORS.get(cell.kind, ""), _CELL) for cell in row))
+        shown.add_row(*(_as_text(cell.text, _COLORS.get(cell.kind, ""), _CELL) for cell in row))
     (console if console.is_terminal else Console(width=_WIDTH, file=console.file)).print(shown)
 
 
@@ -56,18 +73,13 @@ def progress_bar(console: Console, description: str) -> Iterator[Callable[[int, 
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, UserWarning):
-                print_note(console, str(message))
+                print_line(console, str(message), "note: ")
             else:
                 show_usual(message, category, *where, **more)
 
         warnings.showwarning = show
         task = progress.add_task(printable(description), total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
-def print_note(console: Console, text: str) -> None:
-    """Print what a user should know, as one line; above a bar, if there is one."""
-    console.print(Text.assemble(("note: ", "bold"), on_screen(text)), soft_wrap=True)
 
 
 def prepare_folder(folder: Path, given: str | None = None) -> None:
@@ -83,6 +95,10 @@ def prepare_folder(folder: Path, given: str | None = None) -> None:
         raise ValueError(f"{named} cannot be written ({reason}); choose another folder") from error
 
 
-def print_where(console: Console, what: str, folder: Path) -> None:
-    """Print what is in the folder now."""
-    console.print(Text.assemble(f"{what} in ", on_screen(str(folder), "bold"), "."), soft_wrap=True)
+def prepare_report(console: Console, folder: Path) -> bool:
+    """Prepare a folder for results; return whether figures can be drawn, and print one line if not."""
+    prepare_folder(folder)
+    line = missing_extra("figures need", "figures")
+    if line is not None:
+        print_line(console, f"there will be no figures: {line}", "note: ")
+    return line is None

@@ -1,7 +1,9 @@
-"""A report as one HTML file that loads nothing from elsewhere: a list of blocks, from top to bottom."""
+"""A report as one HTML file that loads nothing from elsewhere."""
 
 import base64
 import re
+import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources import files
@@ -15,18 +17,6 @@ from onebit.reporting.text import Cell, Table, in_page
 _NOTHING = "–"  # in a cell that has no text
 
 
-class _Heading(NamedTuple):
-    """A heading."""
-
-    text: str
-
-
-class _Code(NamedTuple):
-    """A command, or several lines of code."""
-
-    text: str
-
-
 class Drawing(NamedTuple):
     """A figure that is to be drawn."""
 
@@ -36,31 +26,33 @@ class Drawing(NamedTuple):
     draw: Callable[[], Any]  # called when its turn comes: a figure of matplotlib takes megabytes
 
 
-_Block: TypeAlias = str | _Heading | _Code | Drawing | Table | Mapping[str, str]
-"""A part of a page: a paragraph of plain text, or one of the others; a mapping is a list of names and values."""
+_Block: TypeAlias = str | Drawing | Table | Mapping[str, str]
+"""A paragraph of plain text, a figure, a table, or names and values."""
+Sections: TypeAlias = Mapping[str, Sequence[_Block]]
+"""What is below each heading of a page."""
 
 
-def write_page(path: Path, title: str, blocks: Sequence[_Block], figures: Path | None = None) -> None:
-    """Write a page; titles and texts are plain. Figures are saved in a folder too, by default ``figures`` beside it."""
+def write_page(
+    folder: Path,
+    title: str,
+    sections: Sections,
+    facts: Mapping[str, str],
+    figures: str = "figures",
+) -> None:
+    """Write report.html: sections by heading, then what was run, by these facts, and the command that was typed.
+
+    Sections without blocks are left out, and "" is no heading. Figures are saved in a folder of the folder too.
+    """
+    run = {**facts, "Version": f"onebit {version('onebit')}"}
+    lines = []
+    for heading, blocks in {**sections, "What was run": [run]}.items():
+        lines += [f"<h2>{in_page(heading)}</h2>"] if heading and blocks else []
+        lines += [_html(block, folder / figures) for block in blocks]
+    command = shlex.join(["onebit", *sys.argv[1:]])
+    lines += ["<h2>How to get it again</h2>", f"<pre><code>{in_page(command)}</code></pre>", ""]
     template = files("onebit.reporting").joinpath("page.html").read_text(encoding="utf-8")
-    body = "\n".join(_html(block, figures or path.parent / "figures") for block in blocks) + "\n"
-    replace_file(path, Template(template).substitute(title=in_page(title), body=body).encode())
-
-
-def section(title: str, *blocks: _Block) -> list[_Block]:
-    """Return blocks under a heading; nothing, if there are none."""
-    return [_Heading(title), *blocks] if blocks else []
-
-
-def what_was_run(details: Mapping[str, str]) -> list[_Block]:
-    """Return the facts of a run; its command is left to `how_again`."""
-    facts = {name: text for name, text in details.items() if name != "Command"}
-    return [_Heading("What was run"), {**facts, "Version": f"onebit {version('onebit')}"}]
-
-
-def how_again(details: Mapping[str, str]) -> list[_Block]:
-    """Return the command that gives the same again, which is called "Command" among the facts."""
-    return [_Heading("How to get it again"), _Code(details["Command"])]
+    page = Template(template).substitute(title=in_page(title), body="\n".join(lines))
+    replace_file(folder / "report.html", page.encode())
 
 
 def _prose(text: str) -> str:
@@ -70,10 +62,6 @@ def _prose(text: str) -> str:
 
 def _html(block: _Block, figures: Path) -> str:
     match block:
-        case _Heading(text):
-            return f"<h2>{in_page(text)}</h2>"
-        case _Code(text):
-            return f"<pre><code>{in_page(text)}</code></pre>"
         case Table():
             return _table_html(block)
         case Drawing(name, title, caption, draw):

@@ -1,15 +1,13 @@
 """Names, numbers and tables as they are shown, and tables as CSV files.
 
-A name from outside (of a file, a label, a learner) may hold line breaks, codes that a terminal obeys, marks that turn
-the direction of writing, bytes that are no text, dollars that matplotlib takes for formulas, or begin with a sign that
-makes it a formula to a spreadsheet. All code that shows names uses these functions; the name itself is not changed.
+A name from outside (of a file, a label, a learner) may hold codes that a terminal obeys, bytes that are no text, or
+what matplotlib or a spreadsheet takes for a formula. All code that shows names uses these functions.
 """
 
 import csv
 import io
 import math
 import re
-import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,18 +25,14 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(inf|nan)", re.IG
 
 def printable(text: str, keep: str = "") -> str:
     """Return a text in which whatever cannot be seen is written as its escape, except characters to keep."""
-    # Most names are fine as they are.
-    if text.isprintable():
-        return text
-    pieces = []
-    for letter in text:
+
+    def seen(letter: str) -> str:
         if letter.isprintable() or letter in keep:
-            pieces.append(letter)
-        elif 0xDC80 <= ord(letter) <= 0xDCFF:  # where Python puts the bytes of a file's name that are no UTF-8
-            pieces.append(f"\\x{ord(letter) - 0xDC00:02x}")
-        else:
-            pieces.append(letter.encode("unicode_escape").decode("ascii"))
-    return "".join(pieces)
+            return letter
+        byte = ord(letter) - 0xDC00  # where Python puts the bytes of a file's name that are no UTF-8
+        return f"\\x{byte:02x}" if 0x80 <= byte <= 0xFF else ascii(letter)[1:-1]
+
+    return text if text.isprintable() else "".join(map(seen, text))
 
 
 def shortened(text: str, most: int) -> str:
@@ -67,24 +61,6 @@ def _in_csv(cell: object) -> object:
     # Normalised, since some spreadsheets take the wide forms of these signs too.
     is_formula = unicodedata.normalize("NFKC", text[:1]) in _FORMULA and not _NUMBER.fullmatch(text)
     return f"'{text}" if is_formula else text
-
-
-def in_shell(words: Iterable[str]) -> str:
-    """Return a command as one types it."""
-    return " ".join(map(_quoted, words))
-
-
-def _quoted(word: str) -> str:
-    if word.isprintable():
-        return shlex.quote(word)
-    # Byte by byte: it is right for letters of any width, and for bytes that are no text.
-    pieces = []
-    for letter in word:
-        if letter.isprintable():
-            pieces.append(f"\\{letter}" if letter in "\\'" else letter)
-        else:
-            pieces += [f"\\x{byte:02x}" for byte in letter.encode("utf-8", "surrogateescape")]
-    return f"$'{''.join(pieces)}'"
 
 
 def grouped(number: float | None, digits: int = 0) -> str:
@@ -124,18 +100,17 @@ def fixed(value: float | None, form: str) -> str:
     return "" if value is None or math.isnan(value) else f"{value:{form}}"
 
 
-def number(value: float | None) -> str:
-    """Return a number as CSV files hold it: ten digits, nothing for None and NaN."""
-    # Ten digits: more than anyone reads, fewer than differ between machines.
-    return fixed(value, ".10g")
-
-
 def write_csv(path: Path, columns: Sequence[str], lines: Iterable[Sequence[object]]) -> None:
-    """Write a table as CSV; the same lines give the same bytes, and no cell is a formula to a spreadsheet."""
+    """Write a table as CSV: no cell is a formula to a spreadsheet, floats have ten digits, None and NaN are empty."""
+
+    def written(cell: object) -> object:
+        # More digits than anyone reads, fewer than differ between machines.
+        return fixed(cell, ".10g") if isinstance(cell, float) else _in_csv(cell)
+
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([_in_csv(cell) for cell in line] for line in lines)
+    writer.writerows(map(written, line) for line in lines)
     replace_file(path, text.getvalue().encode())
 
 

@@ -1,8 +1,4 @@
-"""The service: its routes, each declared once in `_ROUTES`, with their documentation and the data of the pages.
-
-What pages poll never reads the whole log: the learning curve is part of the state, and each of the last events is read
-once.
-"""
+"""The service: its routes, each declared once in `_ROUTES`, with their documentation and the data of the pages."""
 
 import asyncio
 import json
@@ -30,14 +26,13 @@ from onebit.decider import calls
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.log import to_json
-from onebit.decider.report import costs_of_limits, report, share_of
+from onebit.decider.report import costs_of_limits, how_sure, report, share_of
 from onebit.decider.requests import checked, request_of
-from onebit.decider.tickets import Kind, Ticket
+from onebit.decider.tickets import Event, Kind, Ticket
 from onebit.machine_memory import memory as machine_memory
-from onebit.service.audit import AuditLog
+from onebit.service.access import ANYBODY, NAME, AuditLog, Token, Tokens, check_name
 from onebit.service.gate import Gate, Problem, Route, json_response, page_routes
 from onebit.service.metrics import Metrics
-from onebit.service.tokens import ANYBODY, NAME, Token, Tokens, check_name
 from onebit.service.workers import DeciderWorker, WorkerPool
 
 _PAGE = Path(__file__).parent / "page"
@@ -50,8 +45,7 @@ _MOST_LISTED = 50  # maximum number of open tickets on a page
 _MOST_SHOWN = 100  # classes, and columns, on a page
 _MOST_CATEGORIES = 12
 _LEARNER_LETTERS = 200
-_LISTED_VALUES, _LISTED_LETTERS = 12, 160  # of a record in a list
-_SHOWN_VALUES, _SHOWN_LETTERS = 200, 4_000  # of the record of one ticket
+_IN_A_LIST, _ALONE = (12, 160), (200, 4_000)  # values that are shown of a record, and letters of each
 _NAME_LETTERS = 80
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _DECIDER = "/v1/{namespace}/{name}"
@@ -131,16 +125,12 @@ def _columns(decider: Decider) -> dict[str, Any]:
 
 def _open_tickets(decider: Decider, older_than: str | None = None, limit: _ListLimit = 10) -> dict[str, Any]:
     """Return open tickets, newest first, with their records: ?older_than=, ?limit=."""
-    found = decider.open_tickets(older_than, limit + 1)
-    listed = [_listed(decider, ticket, _LISTED_VALUES, _LISTED_LETTERS) for ticket in found[:limit]]
-    return {"tickets": listed, "has_more": len(found) > limit}
+    return _listed(decider, decider.open_tickets(older_than, limit + 1), limit, _IN_A_LIST)
 
 
 def _asked(decider: Decider, order: str = "doubt", limit: _ListLimit = 10) -> dict[str, Any]:
     """Return open tickets that a person is asked about, the least sure first (?order=oldest, newest), ?limit=."""
-    found = decider.open_tickets(None, limit + 1, asked=True, order=order)
-    listed = [_listed(decider, ticket, _SHOWN_VALUES, _SHOWN_LETTERS) for ticket in found[:limit]]
-    return {"tickets": listed, "has_more": len(found) > limit}
+    return _listed(decider, decider.open_tickets(None, limit + 1, asked=True, order=order), limit, _ALONE)
 
 
 def _limits(decider: Decider) -> dict[str, Any]:
@@ -148,18 +138,29 @@ def _limits(decider: Decider) -> dict[str, Any]:
     return {"limits": calls.plain(costs_of_limits(decider))}
 
 
-def _listed(decider: Decider, ticket: Ticket, most: int, longest: int) -> dict[str, Any]:
-    """Return a ticket with the first values of its record."""
-    asked = next((event for event in decider.look_up(ticket) if event.kind == Kind.GUESSED), None)
-    record = _shown_record(None if asked is None else asked.body["record"], most, longest)
-    return {**calls.plain(ticket), "record": record}
+def _confidence(decider: Decider) -> dict[str, Any]:
+    """Return how often guesses were right by their confidence, and the share wrong of the surest, of 10 000 events."""
+    return dict(calls.plain(how_sure(decider)))
+
+
+def _listed(decider: Decider, tickets: list[Ticket], limit: int, size: tuple[int, int]) -> dict[str, Any]:
+    """Return tickets with the first values of their records."""
+    listed = []
+    for ticket in tickets[:limit]:
+        asked = _guessed(decider.look_up(ticket))
+        record = _shown_record(None if asked is None else asked.body["record"], *size)
+        listed.append({**calls.plain(ticket), "record": record})
+    return {"tickets": listed, "has_more": len(tickets) > limit}
+
+
+def _guessed(events: list[Event]) -> Event | None:
+    return next((event for event in events if event.kind == Kind.GUESSED), None)
 
 
 def _one_ticket(decider: Decider, id: str = "") -> dict[str, Any]:
     """Return all about a ticket: ?id= is its id, or the key of its request."""
     events = decider.look_up(id)
-    asked = next((event for event in events if event.kind == Kind.GUESSED), None)
-    if asked is None:
+    if (asked := _guessed(events)) is None:
         raise Problem(404, f"there is no ticket {id!r:.80}, nor a request with that key, or it was compacted away")
     body, classes, last = asked.body, decider.classes, events[-1]
     unanswered: dict[str, str] = {Kind.GUESSED: "open", Kind.CLOSED: "silent"}
@@ -171,11 +172,11 @@ def _one_ticket(decider: Decider, id: str = "") -> dict[str, Any]:
         "label": classes[body["label"]],
         "propensity": body["propensity"],
         "is_explored": body["label"] != body["wanted"],
-        "among": None if body["among"] is None else [classes[i] for i in body["among"]][:_SHOWN_VALUES],
-        "record": _shown_record(body["record"], _SHOWN_VALUES, _SHOWN_LETTERS),
+        "among": None if body["among"] is None else [classes[i] for i in body["among"]][: _ALONE[0]],
+        "record": _shown_record(body["record"], *_ALONE),
         "state": unanswered.get(last.kind) or answered[last.body["correct"]],
         "history": [
-            {"time": event.time, "kind": str(event.kind), "correct": event.body.get("correct")} for event in events
+            {"time": each.time, "kind": str(each.kind), "correct": each.body.get("correct")} for each in events
         ],
     }
 
@@ -227,13 +228,8 @@ class _Watch:
         summary, status = calls.plain(report(decider, self._recent)), _STATUS(decider)
         status |= {"n_classes": len(status.pop("classes")), "learner": f"{status['learner']:.{_LEARNER_LETTERS}}"}
         summary["by_class"] = sorted(summary["by_class"], key=lambda each: -each["guessed"])[:_MOST_SHOWN]
-        frame = {
-            "status": status,
-            "report": summary,
-            "course": decider.learning_curve(),
-            "weights": decider.kernel_weights(),
-        }
-        frame |= decider.settings.changeable()
+        frame = {"status": status, "report": summary, **decider.settings.changeable()}
+        frame |= {"course": decider.learning_curve(), "weights": decider.kernel_weights()}
         return json.dumps(frame, allow_nan=False, default=str).encode()
 
 
@@ -241,10 +237,7 @@ class _Watch:
 
 
 def _verb(name: str, role: str, verb: str = "", takes_lists: bool = False, method: str = "POST") -> Route:
-    """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item.
-
-    The verb is that of the route's name, or another. Its docstring describes it, and ends with an example.
-    """
+    """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item."""
     call, result, _ = calls.VERBS[verb or name]
     asks = request_of(call)
 
@@ -285,15 +278,14 @@ def _read(what: str, call: Callable[..., Any], result: Any = _ANY) -> Route:
 
 
 async def _create(request: Request, asked: calls.NewDecider) -> Response:
-    service: Service = request.app
+    workers: WorkerPool = request.app.workers
     namespace, name = (check_name(what, request.path_params[what]) for what in ("namespace", "name"))
-    settings = asked.arguments()
-    making = asyncio.get_running_loop().run_in_executor(None, service.workers.create, namespace, name, settings)
+    making = asyncio.create_task(asyncio.to_thread(workers.create, namespace, name, asked.arguments()))
     try:
         is_new = await asyncio.shield(making)
     except asyncio.CancelledError:  # as in `DeciderWorker.submit`: it may exist by now
         is_new = await making
-    worker = service.workers.get(namespace, name)
+    worker = workers.get(namespace, name)
     if is_new:
         caller = request.scope["state"]["caller"].name
         _LOG.info("a decider was made", extra={"decider": worker.title, "caller": caller})
@@ -382,6 +374,7 @@ _ROUTES = [  # in the order in which they are tried
     _read("open", _open_tickets),
     _read("asked", _asked),
     _read("limits", _limits),
+    _read("confidence", _confidence),
     _read("ticket", _one_ticket),
     _read("columns", _columns),
     Route("GET", f"{_DECIDER}/desk", _desk, "Status, report, course of mistakes, weights of kernels.", "read"),
@@ -402,11 +395,6 @@ _ROUTES = [  # in the order in which they are tried
     *page_routes(_PAGE, "Files of the desk."),
 ]  # fmt: skip
 _VERBS = frozenset(route.path.rpartition("/")[2] for route in _ROUTES if route.role) - {"v1", "{name}"}
-"""Verbs that are counted by name."""
-
-
-# Their documentation.
-
 _ABOUT = "Deciders that learn from right and wrong. Every event is on the disk before its answer."
 
 

@@ -1,8 +1,4 @@
-"""The HTTP gate of service and playground: who may ask, how much may be sent, headers, and errors as problem+json.
-
-Where no token is needed, requests of other sites through a browser are refused: the Host header must name this machine,
-against DNS rebinding, and the Origin header, if present, must be this server's.
-"""
+"""The HTTP gate of service and playground: who may ask, how much may be sent, headers, and errors as problem+json."""
 
 import asyncio
 import inspect
@@ -11,7 +7,7 @@ import logging
 import math
 import re
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -30,7 +26,7 @@ from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.log import to_json
 from onebit.decider.requests import checked, parsed
 from onebit.machine_memory import MemoryBudgetError
-from onebit.service.tokens import ANYBODY, Token, Tokens, check_name
+from onebit.service.access import ANYBODY, Token, Tokens, check_name
 
 _HEADERS = [  # of every response, beside a content security policy
     (b"x-content-type-options", b"nosniff"),
@@ -85,10 +81,9 @@ _PROBLEMS: list[tuple[type[BaseException], int, str, int | None, str]] = [
 
 
 class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
-    """A refused request, with status and message.
+    """A refused request, with status and message; `error` names the exception that `onebit.Client` raises.
 
-    `error` names the exception that the library would raise, and `onebit.Client` raises. `remedy` is the problem
-    without its remedy, and the call that is the remedy, which `onebit.Client` and the page format in their own way.
+    `remedy` has the problem alone and the call that remedies it, which `onebit.Client` and the page word themselves.
     """
 
     def __init__(self, status: int, detail: str, error: str = "ValueError", retry_after: int | None = None) -> None:
@@ -111,7 +106,7 @@ class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
         """Return the problem for an exception; internal errors get a generic message, and none tells a path."""
         if isinstance(error, Problem):
             return error
-        if isinstance(error, HTTPException):
+        if isinstance(error, HTTPException):  # of Starlette's router
             is_missing = error.status_code == HTTPStatus.NOT_FOUND
             message = "there is nothing at this address; /api lists what there is" if is_missing else str(error.detail)
             problem = Problem(error.status_code, message)
@@ -138,34 +133,29 @@ class Problem(Exception):  # noqa: N818 -- the name that RFC 9457 gives it
 
     def written(self) -> bytes:
         """Return the bytes of a response that closes the connection."""
+        self.headers["Connection"] = "close"
         response = self.response()
-        headers = [*response.raw_headers, *_HEADERS]
-        headers += [] if "Connection" in self.headers else [(b"connection", b"close")]
-        lines = [f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}".encode()]
-        return b"\r\n".join([*lines, *(name + b": " + value for name, value in headers), b"", response.body])
+        head = f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}".encode()
+        headers = (name + b": " + value for name, value in (*response.raw_headers, *_HEADERS))
+        return b"\r\n".join([head, *headers, b"", response.body])
 
 
 # Routes.
 
 
 class Route(NamedTuple):
-    """A route; `work` returns its response, or a value that becomes JSON, perhaps as a coroutine.
-
-    `role` is the role that a caller needs, in the path's namespace or everywhere; without one any token will do, or
-    none where the path is public. `asks` is the class of its body, or of its query, which `work` gets after the
-    request; if it `takes_lists`, perhaps a list of plain values. `about`, `result` and `example` are documentation.
-    """
+    """A route, with its documentation."""
 
     method: str
     path: str
-    work: Callable[..., Any]
+    work: Callable[..., Any]  # returns its response, or a value that becomes JSON, perhaps as a coroutine
     about: str = ""
-    role: str | None = None
-    asks: type[Struct] | None = None
+    role: str | None = None  # that a caller needs; without one any token will do, or none where the path is public
+    asks: type[Struct] | None = None  # the class of its body, or of its query, which `work` gets after the request
     result: Any = dict[str, Any]
     example: Any = None
-    takes_lists: bool = False
-    is_everywhere: bool = False
+    takes_lists: bool = False  # of plain values, in place of one body
+    is_everywhere: bool = False  # the role is needed in all namespaces, not in the path's
 
     @property
     def description(self) -> str:
@@ -179,23 +169,19 @@ class Route(NamedTuple):
         caller: Token = state["caller"]
         if self.role is not None and caller is not ANYBODY:
             namespace = "*" if self.is_everywhere else request.path_params.get("namespace")
-            refusal = ""
-            if self.role not in caller.all_roles:
-                refusal = f"token {caller.name!r} has the role {', '.join(caller.roles)}; this needs {self.role}"
-            elif not caller.sees(namespace):
-                refusal = f"token {caller.name!r} may not see the namespace {namespace!r:.80}"
-            if refusal:
+            if self.role not in caller.all_roles or not caller.sees(namespace):
                 for what, text in request.path_params.items():  # what is no name is 422 for everybody
                     check_name(what, text)
-                raise Problem(403, refusal, "PermissionError")
+                refusal = f"may not see the namespace {namespace!r:.80}"
+                if self.role not in caller.all_roles:
+                    refusal = f"has the role {', '.join(caller.roles)}; this needs {self.role}"
+                raise Problem(403, f"token {caller.name!r} {refusal}", "PermissionError")
         asked: list[Any] = []
-        if self.asks is not None:
-            if self.method == "GET":
-                known = self.asks.__struct_fields__
-                given = {name: text for name, text in request.query_params.items() if name in known}
-                asked = [checked(self.asks, given, strict=False)]
-            else:
-                asked = [parsed(self.asks, state["body"], self.takes_lists)]
+        if self.asks is not None and self.method == "GET":
+            given = {name: text for name, text in request.query_params.items() if name in self.asks.__struct_fields__}
+            asked = [checked(self.asks, given, strict=False)]
+        elif self.asks is not None:
+            asked = [parsed(self.asks, state["body"], self.takes_lists)]
         n_items = len(asked[0]) if asked and isinstance(asked[0], list) else 1
         if not 0 < n_items <= MOST_AT_ONCE:
             raise ValueError(f"a list must have 1 to {MOST_AT_ONCE} items; got {n_items}")
@@ -213,28 +199,22 @@ def json_response(value: Any, status: int = 200) -> Response:
 
 
 def page_routes(folder: Path, about: str = "") -> list[Route]:
-    """Return the routes of a page's own files and of those that pages share."""
-    parts = Route("GET", "/parts/{path:path}", _files_of(_PAGE_PARTS), about, result=None)
-    return [Route("GET", "/page/{path:path}", _files_of(folder), about, result=None), parts]
-
-
-def _files_of(folder: Path) -> Callable[[Request], Response]:
-    """Return the work of a route for the files of a folder, which are read once; only these are served."""
+    """Return the routes of a page's own files and of those that pages share, which are read once."""
     found = {
-        path.relative_to(folder).as_posix(): Response(
+        f"{root}/{path.relative_to(at).as_posix()}": Response(
             path.read_bytes(), media_type=_MEDIA_TYPES.get(path.suffix, "text/plain")
         )
-        for path in folder.rglob("*")
+        for root, at in (("/page", folder), ("/parts", _PAGE_PARTS))
+        for path in at.rglob("*")
         if path.is_file()
     }
 
     def work(request: Request) -> Response:
-        path = request.path_params["path"]
-        if path not in found:
+        if (path := request.scope["path"]) not in found:
             raise Problem(404, f"there is no file {path!r:.80}")
         return found[path]
 
-    return work
+    return [Route("GET", f"{root}/{{path:path}}", work, about, result=None) for root in ("/page", "/parts")]
 
 
 class _Allowance:
@@ -265,7 +245,7 @@ class Gate:
     """An ASGI application behind the checks of every request, of which it answers all errors.
 
     A request's state has its `body`, `caller` (None if unknown), `address`, and the name of its `token`. `name` is the
-    server's in messages, `rate` the maximum of guesses and feedback per second of one caller, 0 for no limit.
+    server's in messages, `rate` as for `Service`.
     """
 
     def __init__(self, routes: Sequence[Route], name: str, tokens: Tokens | None = None, rate: float = 0.0) -> None:
@@ -298,8 +278,9 @@ class Gate:
         try:
             headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
             if len(headers) < len(scope["headers"]):  # a proxy may have used the other one
-                for name, count in Counter(name for name, _ in scope["headers"]).items():
-                    if count > 1 and name in _SINGLE_HEADERS:
+                names = [name for name, _ in scope["headers"]]
+                for name in _SINGLE_HEADERS:
+                    if (count := names.count(name)) > 1:
                         raise Problem(400, f"the header {name.decode()} must be given once; it is there {count} times")
             self._admit(scope, headers)
             is_sent = scope["method"] in ("POST", "PUT")
@@ -339,7 +320,7 @@ class Gate:
         """Put the caller of a request into its state, or raise Problem."""
         state = scope["state"]
         caller = ANYBODY if self._tokens is None else self._tokens.caller(headers.get(b"authorization"))
-        if caller is ANYBODY:  # requests of other sites through a browser are refused
+        if caller is ANYBODY:  # requests of other sites through a browser are refused; the host, for DNS rebinding
             host, origin = headers.get(b"host", ""), headers.get(b"origin")
             name, _, port = host.rpartition(":")
             if (name if port.isdigit() else host).lower() not in _OWN_HOSTS:
@@ -354,14 +335,13 @@ class Gate:
             is_open = _is_public(scope["path"]) or _is_page(scope["path"])
             if is_open and scope["method"] not in ("POST", "PUT"):  # whose bodies would be read
                 return
-            wait = self._failures.take(state["address"])
-            if wait:
+            if wait := self._failures.take(state["address"]):
                 message = "too many requests without a valid token; try later"
                 raise Problem(429, message, "PermissionError", 1 + int(wait))
-            if caller is None:
-                raise Problem(401, "a valid token is needed: Authorization: Bearer …", "PermissionError")
-            state["token"] = caller.name
-            message = f"token {caller.name!r} expired at {caller.expires}; ask for a new one"
+            message = "a valid token is needed: Authorization: Bearer …"
+            if caller is not None:
+                state["token"] = caller.name
+                message = f"token {caller.name!r} expired at {caller.expires}; ask for a new one"
             raise Problem(401, message, "PermissionError")
         else:
             state["token"] = caller.name

@@ -1,8 +1,4 @@
-"""The server of ``onebit serve`` and the playground: limits on connections that uvicorn lacks, process and log.
-
-Many slow connections could use up the process's file descriptors, which the deciders need too. Half of them are for
-connections, the others for logs and the database.
-"""
+"""The server of ``onebit serve`` and the playground: limits on connections that uvicorn lacks, process and log."""
 
 import asyncio
 import gc
@@ -13,7 +9,7 @@ import math
 import socket
 import sys
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -28,8 +24,7 @@ from onebit.service.gate import Problem
 
 _NAME = "onebit.serve"  # of the log
 _MOST_CONNECTIONS = 1_000  # default limit, unless the process can open fewer than twice as many files
-_SHARE_OF_ONE, _SHARE_KEPT = 4, 4  # one address may have a quarter of them; a quarter is kept for known addresses
-_KNOWN_SECONDS, _MOST_KNOWN = 600.0, 10_000
+_SHARE_OF_ONE = 4  # one address may have a quarter of them
 _WARN_AGAIN_SECONDS = 10.0
 _LARGEST_HEAD, _HEAD_SECONDS = 64_000, 30.0  # maximum bytes of a request line and headers, and time for them to arrive
 _SEND_SECONDS, _LEAST_READ = 30.0, 1 << 16  # so many bytes of a response, or its rest, must be read in this time
@@ -44,9 +39,7 @@ _LOG = logging.getLogger(_NAME)
 class Connections:
     """Counts connections and enforces the limits: those that the operator chose, or what `n_files` open files allow.
 
-    Raises ValueError if there may be more connections than half of these files. The last quarter of all connections is
-    reserved for known addresses: those with a successful request in the last ten minutes, with a valid token where one
-    is required.
+    Raises ValueError if there may be more connections than half of these files: deciders and logs need the others.
     """
 
     def __init__(self, most: int | None = None, most_of_address: int | None = None, n_files: int = _MOST_FILES) -> None:
@@ -61,25 +54,22 @@ class Connections:
             most_of_address = max(1, most // _SHARE_OF_ONE)
         check_integer("--max-connections-per-address", most_of_address, low=1, high=most)
         self._most, self._most_of_address = most, most_of_address
-        self._taken: Counter[str] = Counter()
+        self._taken: Counter[str] = Counter()  # by address
         self._n_taken = 0
-        self._known: OrderedDict[str, float] = OrderedDict()
         self._n_refused, self._last_warning = 0, -_WARN_AGAIN_SECONDS
         self.n_leaving, self.most_leaving = 0, max(16, most // 4)  # refused, and open until the response is read
 
     def take(self, address: str) -> str | None:
         """Count a new connection; return None, or the reason for a refusal."""
-        now = time.monotonic()
-        is_known = self._known.get(address, -_KNOWN_SECONDS) + _KNOWN_SECONDS > now
         if self._taken[address] >= self._most_of_address:
             message = f"there are {self._most_of_address} connections from this address; try again"
-        elif self._n_taken >= self._most - (0 if is_known else self._most // _SHARE_KEPT):
+        elif self._n_taken >= self._most:
             message = f"there are {self._n_taken} connections; try again"
         else:
             self._taken[address] += 1
             self._n_taken += 1
             return None
-        self._n_refused += 1
+        self._n_refused, now = self._n_refused + 1, time.monotonic()
         if now - self._last_warning >= _WARN_AGAIN_SECONDS:  # at intervals, not for each
             _LOG.warning("%d connections were refused: %s", self._n_refused, message)
             self._n_refused, self._last_warning = 0, now
@@ -91,13 +81,6 @@ class Connections:
         self._taken[address] -= 1
         if not self._taken[address]:
             del self._taken[address]
-
-    def know(self, address: str) -> None:
-        """Record a successful request from an address."""
-        self._known[address] = time.monotonic()
-        self._known.move_to_end(address)
-        if len(self._known) > _MOST_KNOWN:
-            self._known.popitem(last=False)
 
 
 def _counted_as(host: str) -> str:
@@ -165,11 +148,6 @@ class _Guarded(HttpToolsProtocol):
         self._sending_since = math.inf
         super().resume_writing()
 
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self.scope["state"].get("caller") is not None:
-            self._limits.know(self._address)
-
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
             return
@@ -220,18 +198,14 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start listening."""
         await super().startup(sockets)
-        for server in self.servers:
-            for listening in server.sockets:
-                where = listening.getsockname()
-                shown = f"[{where[0]}]" if ":" in where[0] else where[0]
-                _LOG.info("listening on http://%s:%d", shown, where[1])
+        for listening in (each for server in self.servers for each in server.sockets):
+            host, port, *_ = listening.getsockname()
+            _LOG.info("listening on http://%s:%d", f"[{host}]" if ":" in host else host, port)
 
     async def on_tick(self, counter: int) -> bool:
         """Look at all connections twice a second; called by uvicorn ten times a second."""
-        if counter % 5 == 0:
-            connections: list[Any] = list(self.server_state.connections)
-            for each in connections:
-                each.look(time.monotonic())
+        for each in list(self.server_state.connections) if counter % 5 == 0 else ():
+            each.look(time.monotonic())  # type: ignore[union-attr]
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -251,11 +225,12 @@ def raise_file_limit() -> int:
         return _MOST_FILES
     now, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_FILES if allowed == resource.RLIM_INFINITY else min(allowed, _MOST_FILES)
-    if now != resource.RLIM_INFINITY and now < wanted:
-        with suppress(ValueError, OSError):  # some systems allow less than the hard limit
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, allowed))
-            now = wanted
-    return _MOST_FILES if now == resource.RLIM_INFINITY else now
+    if now == resource.RLIM_INFINITY:
+        return _MOST_FILES
+    with suppress(ValueError, OSError):  # some systems allow less than the hard limit
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, wanted), allowed))
+        return max(now, wanted)
+    return now
 
 
 class _JsonLines(logging.Formatter):
@@ -272,10 +247,7 @@ class _JsonLines(logging.Formatter):
 
 
 def set_up_process(log_requests: bool = False) -> None:
-    """Log to standard error as JSON lines, with all requests or only refused ones, and let no request wait long.
-
-    Threads switch sooner, and modules are exempt from garbage collection, which would block requests for 0.1 s.
-    """
+    """Log to standard error as JSON lines, with all requests or only refused ones, and let no request wait long."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
     logging.captureWarnings(True)
@@ -285,5 +257,5 @@ def set_up_process(log_requests: bool = False) -> None:
         log.setLevel(logging.WARNING if name != _NAME else logging.DEBUG if log_requests else logging.INFO)
     sys.setswitchinterval(0.001)  # the event loop must not wait long for worker threads
     gc.collect()
-    gc.freeze()
+    gc.freeze()  # collecting among all modules would block requests for 0.1 s
     gc.set_threshold(50_000, 20, 50)

@@ -1,8 +1,7 @@
 """The deciders of a service: a thread and a queue for each, and where they are stored.
 
-A worker takes all queued requests of its decider, executes them, waits for the disk once, and then answers them: many
-callers share one commit, and a slow decider delays only its own callers. Where several services share a database, each
-decider is open in one of them; the others look every `_LOOK_SECONDS` whether it is free, and the first takes it over.
+A worker takes all queued requests of its decider, executes them, waits for the disk once, and then answers them. Where
+several services share a database, each decider is open in one of them; the first to find it free takes it over.
 """
 
 import asyncio
@@ -23,8 +22,8 @@ from onebit.decider.tickets import LogError, LogWriteError, OwnedError, Status, 
 from onebit.extras import require_extra
 from onebit.files import make_folder
 from onebit.machine_memory import Budget, MemoryBudgetError
+from onebit.service.access import check_name
 from onebit.service.gate import Problem
-from onebit.service.tokens import check_name
 
 _MOST_DECIDERS = 200  # maximum number of deciders; each has a thread and a file
 _MOST_WAITING = 10_000  # maximum number of queued requests for one decider
@@ -36,10 +35,7 @@ _OPENING_SECONDS = 1.0  # how long a stopping service waits for deciders that ar
 _MOST_TOGETHER = 500  # requests between two commits
 _SETTLE_SECONDS = 0.1  # interval at which the memory of a decider is measured that only guesses
 _GLANCE_SECONDS = 0.05  # interval at which a worker that waits for the compiler sees whether the service stops
-_REMEDY = (
-    "answer open tickets, give fewer columns or classes or a learner that keeps less (diagonal=True), or start the "
-    "service with a larger --memory"
-)
+_REMEDY = "answer open tickets, give fewer columns or classes or a learner that keeps less, or take a larger --memory"
 _TEMPORARY = (OwnedError, UnreachableError, LogWriteError)
 _STOPPING = "the service is stopping"
 _LOG = logging.getLogger("onebit.serve")
@@ -80,21 +76,16 @@ class DeciderWorker:
         """Whether the decider is open and owned by this process."""
         return self.decider is not None and self.decider.refusal is None
 
-    # Called by requests.
-
     async def submit(self, call: Callable[[Decider], Any], n_bytes: int, claims: bool = False) -> Any:
         """Queue a call, which may claim its memory itself, and return its result once its events are on disk.
 
-        If the task is cancelled before the thread starts the call, it is dropped; otherwise its end is awaited, since
-        it will be written.
+        If the task is cancelled, a call that has not begun is dropped; the end of one that has is awaited.
         """
         self.open_decider()
-        if self._queue.qsize() >= _MOST_WAITING:
-            raise Problem.busy(f"{_MOST_WAITING} requests are in line for {self.title}")
-        if self._n_bytes + n_bytes > _MOST_BYTES_FOR_ONE:
-            raise Problem.busy(f"requests of {_MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}")
+        if self._queue.qsize() >= _MOST_WAITING or self._n_bytes + n_bytes > _MOST_BYTES_FOR_ONE:
+            raise Problem.busy(f"too many requests are in line for {self.title}")
         if self._pool.n_bytes + n_bytes > _MOST_BYTES_WAITING:
-            raise Problem.busy(f"requests of {_MOST_BYTES_WAITING >> 20} MB are in line")
+            raise Problem.busy("too many requests are in line")
         job = _Job(call, claims, asyncio.get_running_loop().create_future(), threading.Lock())
         with self._queueing:
             if self._is_closed:
@@ -144,11 +135,8 @@ class DeciderWorker:
     def stop(self) -> None:
         """Let the thread end after all queued requests."""
         with self._queueing:
-            if not self._is_closed:
-                self._is_closed = True
-                self._queue.put(None)
-
-    # Run by the thread.
+            self._is_closed = True
+            self._queue.put(None)
 
     def _run(self) -> None:
         pool, extra = self._pool, {"decider": self.title}
@@ -163,9 +151,7 @@ class DeciderWorker:
                     is_known = isinstance(error, (ValueError, OSError))
                     _LOG.warning("cannot be opened: %s", error, extra=extra, exc_info=None if is_known else error)
             self.opened.set()
-            if self.decider is None:
-                self.ready.set()
-            else:
+            if self.decider is not None:
                 try:
                     is_compiled = not pool.warms or self._compile(self.decider)  # while requests are queued
                     self.ready.set()
@@ -176,6 +162,7 @@ class DeciderWorker:
                             self.decider.close()
                     except (LogError, LogWriteError) as error:
                         _LOG.warning("cannot be closed in order: %s", error, extra=extra)
+        self.ready.set()
         pool.budget.settle(self.title, 0.0)
 
     def _compile(self, decider: Decider) -> bool:
@@ -208,21 +195,17 @@ class DeciderWorker:
             is_last = len(jobs) < len(taken)
             if not jobs:
                 continue
-            if is_compiled:
-                self._do(decider, jobs)
-                if not all(job.claims for job in jobs) or time.monotonic() - settled > _SETTLE_SECONDS:
-                    self._pool.budget.settle(self.title, decider.n_bytes())
-                    settled = time.monotonic()
-            else:
-                for job in jobs:
-                    job.error = Problem.busy(_STOPPING)
+            failure = self._do(decider, jobs) if is_compiled else Problem.busy(_STOPPING)
+            if is_compiled and (not all(job.claims for job in jobs) or time.monotonic() - settled > _SETTLE_SECONDS):
+                self._pool.budget.settle(self.title, decider.n_bytes())
+                settled = time.monotonic()
             try:
-                jobs[0].answer.get_loop().call_soon_threadsafe(_hand_over, jobs)
+                jobs[0].answer.get_loop().call_soon_threadsafe(_hand_over, jobs, failure)
             except RuntimeError:  # the event loop is closed
                 _LOG.warning("%d answers came too late", len(jobs))
 
-    def _do(self, decider: Decider, jobs: list[_Job]) -> None:
-        """Do jobs, and wait for the disk once."""
+    def _do(self, decider: Decider, jobs: list[_Job]) -> Exception | None:
+        """Do jobs, and wait for the disk once; return what failed for all of them."""
         try:
             with decider.batch() as batches:
                 for job in jobs:
@@ -235,15 +218,14 @@ class DeciderWorker:
                     job.batches = batches[n_before:]
         except Exception as error:
             _LOG.error("cannot be written", extra={"decider": self.title}, exc_info=error)
-            if not isinstance(error, LogWriteError):  # a bug: nothing counts as written, and the thread goes on
-                for job in jobs:
-                    job.error = error
+            return None if isinstance(error, LogWriteError) else error  # a bug: nothing counts as written
+        return None
 
 
-def _hand_over(jobs: list[_Job]) -> None:
+def _hand_over(jobs: list[_Job], failure: Exception | None) -> None:
     """Set the results of jobs, in the event loop."""
     for job in jobs:
-        error = job.error or next((batch.error for batch in job.batches if batch.error is not None), None)
+        error = failure or job.error or next((batch.error for batch in job.batches if batch.error is not None), None)
         if job.answer.done():  # cancelled
             continue
         if error is None:
@@ -312,15 +294,15 @@ class WorkerPool:
             self.look()
 
     def _look_repeatedly(self) -> None:
-        last = ""
+        last = is_well = "the database can be reached again"
         while not self.stopping.is_set():
-            trouble = ""
             try:
                 self.look()
+                trouble = is_well
             except Exception as error:  # any error: the standby thread must go on
                 trouble = str(error) or repr(error)
             if trouble != last:  # log changes only
-                _LOG.warning("%s", trouble or "the database can be reached again")
+                _LOG.warning("%s", trouble)
             last = trouble
             self.stopping.wait(_LOOK_SECONDS)
 
@@ -352,8 +334,7 @@ class WorkerPool:
 
     async def find(self, namespace: str, name: str) -> DeciderWorker:
         """Like `get`, but also find deciders just created by another service; raises ValueError for invalid names."""
-        worker = self._workers.get((namespace, name))
-        if worker is not None:
+        if (worker := self._workers.get((namespace, name))) is not None:
             return worker
         check_name("namespace", namespace)
         check_name("name", name)
@@ -386,8 +367,8 @@ class WorkerPool:
         # Only its own caller waits for one that a request creates.
         waiting = [each for each in list(self._workers.values()) if not each.is_new and not each.ready.is_set()]
         n_compiling = sum(worker.opened.is_set() for worker in waiting)
-        n_opening = len(waiting) - n_compiling
-        return f"{n_opening} deciders are being opened, {n_compiling} are being compiled" if waiting else ""
+        doing = f"{len(waiting) - n_compiling} deciders are being opened, {n_compiling} are being compiled"
+        return doing if waiting else ""
 
     def create(self, namespace: str, name: str, settings: dict[str, Any]) -> bool:
         """Create a decider and wait until it is ready; return whether it is new. An existing one must match."""
@@ -411,8 +392,7 @@ class WorkerPool:
                     raise Problem(409, f"the service has {_MOST_DECIDERS} deciders, and takes no more", "LogError")
                 # Before a file is created; the width of rows is known only after the first record.
                 given = settings["classes"]
-                n_classes = given if isinstance(given, int) else len(given)
-                self.budget.claim(title, Decider.least_bytes(n_classes))
+                self.budget.claim(title, Decider.least_bytes(given if isinstance(given, int) else len(given)))
                 worker = DeciderWorker(self, title, settings)
                 worker.opened.wait()
                 if worker.fault is not None:

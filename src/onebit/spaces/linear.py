@@ -34,7 +34,7 @@ class LinearSpace(Space):
     takes_sparse = True
 
     def __init__(self, rule: Rule, settings: tuple[float, ...], n_features: int, n_classes: int) -> None:
-        self.rule, self.always_draws = rule, rule.always_draws
+        self.rule = rule
         super().__init__(_Weights(np.zeros((n_features, n_classes))), Numbers(settings, ()), n_classes)
 
     def algorithm(self, is_sparse: bool, rule: Rule | None = None) -> Algorithm:

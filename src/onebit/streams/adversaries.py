@@ -1,17 +1,9 @@
 """Streams on which mistakes cannot be avoided: the constructions behind the paper's lower bounds.
 
-==============================  ==============  =========================================  ====================
-construction                    from            expected mistakes, at least                binds
-==============================  ==============  =========================================  ====================
-`bandit_sequence`               Theorem 3       ½(K−1)⌊¼(R/γ)²⌋                            bandit learners
-`one_example_sequence`          its Remark      ½(K−1)                                     bandit learners
-`full_information_sequence`     Theorem 11      ½⌊(R/γ)²⌋                                  every learner
-`IgnorantAdversary`             Theorem 24      (1/10)(1/(160γ))^((d−2)/4)                 ignorant learners
-==============================  ==============  =========================================  ====================
-
-The first three draw their labels from a seed and return a `HardSequence`. The last adapts to the learner while it
-plays, and returns its `HardSequence` afterwards. Each carries vectors that separate its examples: `proved_margin`
-checks them. K = n_classes, R = radius, γ = margin, d = n_features. The proofs are in docs/theory/lower-bounds.md.
+`bandit_sequence` (Theorem 3), `one_example_sequence` (its Remark) and `full_information_sequence` (Theorem 11) draw
+their labels from a seed and return a `HardSequence`. `IgnorantAdversary` (Theorem 24) adapts to the learner while it
+plays, and returns its `HardSequence` afterwards. K = n_classes, R = radius, γ = margin, d = n_features. The proofs are
+in docs/theory/lower-bounds.md.
 
 References
 ----------
@@ -103,12 +95,12 @@ def proved_margin(X: Floats, y: Integers, separators: Floats, kind: str) -> floa
     return 2.0 * float(np.minimum(own, -best_other).min())
 
 
-def _check_size(rounds: int, n_features: int, margin: float) -> None:
+def _check_size(rounds: int, n_features: int, margin: float, theorem: str, largest: str) -> None:
+    if not rounds:
+        raise ValueError(f"margin must be at most {largest}, or {theorem} has no example to show; got {margin!r}")
     if rounds * n_features > _MOST_NUMBERS:
-        raise ValueError(
-            f"margin is too small to write the examples down: {margin!r} needs {rounds} rounds of {n_features} "
-            f"features, more than {_MOST_NUMBERS} numbers. Use a larger margin"
-        )
+        needed = f"{margin!r} needs {rounds} rounds of {n_features} features, more than {_MOST_NUMBERS} numbers"
+        raise ValueError(f"margin is too small to write the examples down: {needed}. Use a larger margin")
 
 
 def _random_labels(n: int, n_classes: int, seed: int) -> Integers:
@@ -136,12 +128,7 @@ def bandit_sequence(n_classes: int, margin: float, radius: float = 1.0, seed: in
     K = check_integer("n_classes", n_classes, low=2)
     claim = BOUNDS["3"].claim(n_classes=K, radius=radius, margin=margin)
     M = math.floor(squared_ratio(radius, margin) / 4)
-    if M == 0:
-        raise ValueError(
-            f"margin must be at most radius/2 = {radius / 2:.6g}, or Theorem 3 has no example to show; got {margin!r}. "
-            "Use a smaller margin, or one_example_sequence"
-        )
-    _check_size(M * (K - 1), M + 1, margin)
+    _check_size(M * (K - 1), M + 1, margin, "Theorem 3", f"radius/2 = {radius / 2:.6g}")
     labels = _random_labels(M, K, seed)
     # The common coordinate pulls every score down by γ/2, a label's own coordinate lifts its score by γ.
     w = np.zeros((K, M + 1))
@@ -188,12 +175,7 @@ def full_information_sequence(n_classes: int, margin: float, radius: float = 1.0
     """
     K = check_integer("n_classes", n_classes, low=2)
     T = math.floor(squared_ratio(radius, margin))
-    if T == 0:
-        raise ValueError(
-            f"margin must be at most radius = {radius!r}, or Theorem 11 has no example to show; got {margin!r}. Use a "
-            "smaller margin"
-        )
-    _check_size(T, T, margin)
+    _check_size(T, T, margin, "Theorem 11", f"radius = {radius!r}")
     labels = _random_labels(T, K, seed)
     # Each class adds up (γ/R)e_t over its own rounds, so that Σ‖w‖² = T(γ/R)² ≤ 1.
     w = np.zeros((K, T))
@@ -204,7 +186,7 @@ def full_information_sequence(n_classes: int, margin: float, radius: float = 1.0
 
 
 @dataclass(frozen=True)
-class Packing:
+class _Packing:
     """Lemma 25's vectors v, the normals u of their hyperplanes, and whether they are all ⌊N⌋ of the lemma."""
 
     margin: float
@@ -212,17 +194,9 @@ class Packing:
     v: Floats
     is_complete: bool
 
-    def __len__(self) -> int:
-        return len(self.v)
 
-    @property
-    def n_features(self) -> int:
-        """The dimension d."""
-        return int(self.v.shape[1])
-
-
-def pack_directions(margin: float, n_features: int, directions: int | None = None, seed: int = 0) -> Packing:
-    """Return Lemma 25's vectors, or as many of them as are asked for.
+def pack_directions(margin: float, n_features: int, directions: int | None = None, seed: int = 0) -> _Packing:
+    """Return Lemma 25's vectors `v`, and `u`, the normals of their hyperplanes; or as many as are asked for.
 
     Fewer directions of the same seed are the beginning of more.
 
@@ -239,7 +213,7 @@ def pack_directions(margin: float, n_features: int, directions: int | None = Non
     --------
     >>> packing = pack_directions(margin=0.001, n_features=5)
     >>> products = packing.u @ packing.v.T
-    >>> len(packing), bool((products[~np.eye(15, dtype=bool)] <= -0.001).all())
+    >>> len(packing.v), bool((products[~np.eye(15, dtype=bool)] <= -0.001).all())
     (15, True)
     """
     most = most_directions(margin, n_features)
@@ -256,7 +230,7 @@ def pack_directions(margin: float, n_features: int, directions: int | None = Non
     u, v = np.hstack([0.5 * z, -half * (1.0 - 4.0 * margin)]), np.hstack([0.5 * z, half])
     u.setflags(write=False)
     v.setflags(write=False)
-    return Packing(float(margin), u, v, n == most)
+    return _Packing(float(margin), u, v, n == most)
 
 
 def _spread(n: int, dimension: int, most_cosine: float, seed: int) -> Floats:
@@ -286,7 +260,7 @@ class IgnorantAdversary:
 
     Parameters
     ----------
-    packing : Packing
+    packing : object
         From `pack_directions`; T is the number of its directions.
 
     Guarantee
@@ -308,9 +282,9 @@ class IgnorantAdversary:
 
     classes: ClassVar[int] = 2
 
-    def __init__(self, packing: Packing) -> None:
-        self.packing = packing
-        T, gamma, d = len(packing), packing.margin, packing.n_features
+    def __init__(self, packing: _Packing) -> None:
+        self.packing, gamma = packing, packing.margin
+        T, d = packing.v.shape
         self.n_features = d
         # Only all of Lemma 25's directions give the theorem's number; with fewer, their own number takes its place.
         whole = BOUNDS["24"].claim(margin=gamma, dimension=d)
@@ -323,7 +297,7 @@ class IgnorantAdversary:
 
     def next(self, learner: LearnerView) -> tuple[Floats, int] | None:
         """Return the next features and their label, or None after T rounds."""
-        t, T = len(self._shown), len(self.packing)
+        t, T = len(self._shown), len(self.packing.v)
         if t == T:
             return None
         # In phase 2 it need not ask the learner any more: an ignorant learner does not change.

@@ -1,12 +1,9 @@
 """Changes that make a stream harder or other: wrong labels, drift, rare classes, several right labels.
 
-Each wraps a pair ``(X, y)`` or a `DataSet` and returns the same kind, changed; the input is not modified. On the
-command line they are written before the data: ``noise:0.05:digits``, ``drift:gradual,at=0.3:paper_weak``,
-``imbalance:20:iris``, ``several:3:digits``, or two, ``noise:0.1:imbalance:20:iris``. There all but imbalance are drawn
-anew for every run, on its rounds in the order in which they are played.
-
-The change of a round depends on the seed, the round and its label alone: except where a position is given as a share of
-all rounds, a shorter stream is the beginning of a longer one.
+On the command line they are written before the data: ``drift:gradual,at=0.3:paper_weak``, or two,
+``noise:0.1:imbalance:20:iris``. There all but imbalance are drawn anew for every run, on its rounds in the order in
+which they are played. The change of a round depends on the seed, the round and its label alone: except where a position
+is given as a share of all rounds, a shorter stream is the beginning of a longer one.
 """
 
 from abc import ABC, abstractmethod
@@ -19,13 +16,13 @@ import scipy.sparse
 from numpy.random import Generator
 
 from onebit.engine.randomness import CHANGE, random_numbers
-from onebit.import_paths import did_you_mean, once, read_setting, read_value
+from onebit.import_paths import did_you_mean, read_settings
 from onebit.inputs import Integers, check_choice, check_integer, check_number, check_rows, check_seed
 from onebit.labels import check_labels, classes_and_codes
 from onebit.streams.data_set import DataSet, Matrix, as_matrix
-from onebit.streams.preprocess import standardize
+from onebit.streams.preprocess import preprocess
 
-_Stream = TypeVar("_Stream", DataSet, tuple[Any, Any])
+_Stream = TypeVar("_Stream", bound=DataSet | tuple[Any, Any])
 _RULES = {"linear": "the highest of a random linear rule", "next": "the label and those that follow it"}
 
 
@@ -35,7 +32,7 @@ class Change(ABC):
 
     name: ClassVar[str]  # its name on the command line
     number: ClassVar[int]  # keeps its random numbers apart from those of other changes with the same seed
-    keeps_rounds: ClassVar[bool] = True  # whether there are as many rounds afterwards
+    keeps_rounds: ClassVar[bool] = True  # there are as many rounds afterwards
 
     @property
     def written(self) -> str:
@@ -48,9 +45,7 @@ class Change(ABC):
     def applied(self, X: Matrix, y: Any, n_classes: int, seed: int) -> tuple[Matrix, Any]:
         """Return rows and labels, changed. Labels are positions, 0 to n_classes − 1."""
         if y.ndim != 1:
-            raise ValueError(
-                f"{self.name} needs one label for each round: several comes last, as in several:3:{self.name}:…"
-            )
+            raise ValueError(f"{self.name} needs one label a round: several comes last, as in several:3:{self.name}:…")
         if n_classes < 2:
             raise ValueError(f"{self.name} needs a stream of at least two labels; got {n_classes}")
         return self._apply(X, y, n_classes, random_numbers(seed, CHANGE, number=self.number))
@@ -79,7 +74,7 @@ class LabelNoise(Change):
 
 
 @dataclass(frozen=True)
-class Drift(Change):
+class _Drift(Change):
     """See `with_drift`."""
 
     name, number = "drift", 2
@@ -95,29 +90,31 @@ class Drift(Change):
             if not _is_share(value):
                 check_integer(name, value, low=1)
             elif not 0 < value < 1:
-                raise ValueError(
-                    f"{name} must be a share of the rounds between 0 and 1, or a whole number; got {value!r}"
-                )
+                raise ValueError(f"{name} must be a share of the rounds, below 1, or a whole number; got {value!r}")
 
     def __str__(self) -> str:
-        how = "at once" if self.kind == "sudden" else f"more and more often over {_place(self.width)}"
+        at, width = (
+            f"{100 * place:g} % of the rounds" if _is_share(place) else f"{place} rounds"
+            for place in (self.at, self.width)
+        )
+        how = "at once" if self.kind == "sudden" else f"more and more often over {width}"
         what = "every class takes another's label" if self.what == "labels" else "columns change places and signs"
-        return f"{what} from {_place(self.at)} on, {how}"
+        return f"{what} from {at} on, {how}"
 
     def _apply(self, X: Matrix, y: Integers, n_classes: int, generator: Generator) -> tuple[Matrix, Integers]:
-        start = _round(self.at, len(y))
-        if not 0 < start < len(y):
+        n = len(y)
+        start, width = (round(place * n) if _is_share(place) else int(place) for place in (self.at, self.width))
+        if not 0 < start < n:
             raise ValueError(
-                f"at must leave at least one of the {len(y)} rounds before the drift and one after; got {self.at!r}, "
-                f"which is round {start}"
+                f"at must leave at least one of the {n} rounds before the drift and one after; got {self.at!r}, which "
+                f"is round {start}"
             )
         # First what changes, then which rounds: so a round does not depend on how many rounds there are.
         order = generator.permutation(n_classes if self.what == "labels" else X.shape[1])
         signs = np.where(generator.random(len(order)) < 0.5, -1.0, 1.0)
-        is_new = np.arange(len(y)) >= start
+        is_new = np.arange(n) >= start
         if self.kind == "gradual":
-            risen = (np.arange(len(y)) - start + 1) / max(_round(self.width, len(y)), 1)
-            is_new &= generator.random(len(y)) < risen
+            is_new &= generator.random(n) < (np.arange(n) - start + 1) / max(width, 1)
         if self.what == "features":
             return _rotated(X, is_new, order, signs), y
         # One cycle: no class keeps its label.
@@ -127,7 +124,7 @@ class Drift(Change):
 
 
 @dataclass(frozen=True)
-class Imbalance(Change):
+class _Imbalance(Change):
     """See `with_imbalance`."""
 
     name, number, keeps_rounds = "imbalance", 3, False
@@ -147,7 +144,7 @@ class Imbalance(Change):
 
 
 @dataclass(frozen=True)
-class SeveralRight(Change):
+class _SeveralRight(Change):
     """See `with_several_right`."""
 
     name, number = "several", 4
@@ -168,14 +165,14 @@ class SeveralRight(Change):
         if self.rule == "next":
             chosen = (y[:, None] + np.arange(self.n_right)) % n_classes
         else:
-            rows = standardize(X)
+            rows = preprocess(X, "standardize")
             scores = rows @ generator.normal(size=(rows.shape[1], n_classes))
             chosen = np.argsort(-scores, axis=1, kind="stable")[:, : self.n_right]
         right[rounds, chosen] = True
         return X, right
 
 
-CHANGES: dict[str, type[Change]] = {cls.name: cls for cls in (LabelNoise, Drift, Imbalance, SeveralRight)}
+CHANGES: dict[str, type[Change]] = {cls.name: cls for cls in (LabelNoise, _Drift, _Imbalance, _SeveralRight)}
 
 
 def with_label_noise(stream: _Stream, rate: float, seed: int = 0) -> _Stream:
@@ -198,8 +195,7 @@ def with_label_noise(stream: _Stream, rate: float, seed: int = 0) -> _Stream:
     >>> bool((y == iris.y).any())
     False
     """
-    changed: _Stream = _changed(LabelNoise(rate), stream, seed)
-    return changed
+    return _changed(LabelNoise(rate), stream, seed)
 
 
 def with_drift(
@@ -237,16 +233,14 @@ def with_drift(
     >>> y.tolist(), with_drift((X, y), "sudden", at=6, seed=2)[1].tolist()
     ([0, 0, 0, 0, 0, 0, 1, 1, 2, 0], [0, 0, 0, 0, 0, 0, 0, 0, 1, 2])
     """
-    changed: _Stream = _changed(Drift(kind, at, what, width), stream, seed)
-    return changed
+    return _changed(_Drift(kind, at, what, width), stream, seed)
 
 
 def with_imbalance(stream: _Stream, ratio: float, seed: int = 0) -> _Stream:
     """Return a stream with rounds left out, so that some classes are rare.
 
     Classes are put in a random order. Of the first all rounds stay, of the last one in `ratio`, of those between in
-    geometric steps; each round stays or goes by itself, with that propensity. Of classes that were equally frequent,
-    the first is then about `ratio` times as frequent as the last.
+    geometric steps; each round stays or goes by itself, with that propensity.
 
     Parameters
     ----------
@@ -259,14 +253,13 @@ def with_imbalance(stream: _Stream, ratio: float, seed: int = 0) -> _Stream:
     >>> np.bincount(with_imbalance(bundled("iris"), 10, seed=1).y).tolist()
     [18, 50, 3]
     """
-    changed: _Stream = _changed(Imbalance(ratio), stream, seed)
-    return changed
+    return _changed(_Imbalance(ratio), stream, seed)
 
 
 def with_several_right(
     stream: DataSet | tuple[Any, Any], n_right: int = 3, seed: int = 0, *, rule: str = "linear"
 ) -> tuple[Matrix, npt.NDArray[np.bool_]]:
-    """Return a stream in which several labels are right in every round: rows, and of every label whether it is right.
+    """Return rows, and of every label whether it is right, which several are in every round: for `onebit.play`.
 
     Parameters
     ----------
@@ -278,11 +271,6 @@ def with_several_right(
         Which are right: the highest of a random linear rule of the row, whose columns are standardised over all rows;
         or the label itself and the next ones in the order of the labels, the first after the last.
 
-    Returns
-    -------
-    X, right : array or CSR array of shape (rounds, features), array of bool of shape (rounds, K)
-        For `onebit.play`.
-
     Examples
     --------
     >>> from onebit.streams import bundled
@@ -290,15 +278,14 @@ def with_several_right(
     >>> right.shape, set(right.sum(axis=1).tolist())
     ((1797, 10), {3})
     """
-    changed: tuple[Matrix, npt.NDArray[np.bool_]] = _changed(SeveralRight(n_right, rule), stream, seed)
-    return changed
+    return _changed(_SeveralRight(n_right, rule), stream, seed)  # type: ignore[return-value]
 
 
 def split_changes(text: str) -> tuple[tuple[Change, ...], str]:
     """Read the changes before a source, the outermost first, and return them with the rest.
 
-    >>> split_changes("noise:0.05:drift:gradual,at=0.3:digits")
-    ((LabelNoise(rate=0.05), Drift(kind='gradual', at=0.3, what='labels', width=0.2)), 'digits')
+    >>> split_changes("noise:0.05:imbalance:3:digits")
+    ((LabelNoise(rate=0.05), _Imbalance(ratio=3)), 'digits')
     """
     changes: list[Change] = []
     name, colon, tail = text.partition(":")
@@ -319,41 +306,37 @@ def split_changes(text: str) -> tuple[tuple[Change, ...], str]:
 
 
 def _read_change(name: str, text: str) -> Change:
-    kind, known = CHANGES[name], [field.name for field in fields(CHANGES[name])]
+    first, *others = fields(CHANGES[name])
+    known = [first.name, *(field.name for field in others)]
     try:
-        parts = [part.strip() for part in text.split(",") if part.strip()]
-        given = once((known[0], read_value(part)) if "=" not in part else read_setting(name, part) for part in parts)
+        given = read_settings(name, text, first.name)
         for setting in given:
             if setting not in known:
                 near = did_you_mean(setting, known)
                 raise ValueError(f"{name} has no setting {setting!r}; it has {', '.join(known)}{near}")
-        if fields(kind)[0].default is MISSING and known[0] not in given:
-            raise ValueError(f"{name} needs a {known[0]}, a number after the colon")
-        return kind(**given)
+        if first.default is MISSING and first.name not in given:
+            raise ValueError(f"{name} needs a {first.name}, a number after the colon")
+        return CHANGES[name](**given)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}:{text}: {error}") from error
 
 
-def _changed(change: Change, stream: Any, seed: int) -> Any:
+def _changed(change: Change, stream: _Stream, seed: int) -> _Stream:
     """Return a pair or a data set, changed; if several labels are right then, rows and a matrix."""
+    changed: Any
     if isinstance(stream, DataSet):
-        X, y = change.applied(stream.X, stream.y, stream.n_classes, check_seed(seed))
-        about = (*stream.about, ("changed", str(change)))
-        return (X, y) if y.ndim == 2 else replace(stream, X=X, y=y, about=about)
-    if not isinstance(stream, tuple) or len(stream) != 2:
-        raise ValueError(f"stream must be a pair (X, y), or a DataSet; got {type(stream).__name__}")
-    rows = as_matrix(check_rows(stream[0]))
-    names, codes = classes_and_codes(check_labels(stream[1], rows.shape[0]))
-    X, y = change.applied(rows, codes, len(names), check_seed(seed))
-    return X, y if y.ndim == 2 else names[y]
-
-
-def _round(place: int | float, n_rounds: int) -> int:
-    return round(place * n_rounds) if _is_share(place) else int(place)
-
-
-def _place(place: int | float) -> str:
-    return f"{100 * place:g} % of the rounds" if _is_share(place) else f"{place} rounds"
+        changed = X, y = change.applied(stream.X, stream.y, stream.n_classes, check_seed(seed))
+        if y.ndim == 1:
+            changed = replace(stream, X=X, y=y, about=(*stream.about, ("changed", str(change))))
+    else:
+        if not isinstance(stream, tuple) or len(stream) != 2:
+            raise ValueError(f"stream must be a pair (X, y), or a DataSet; got {type(stream).__name__}")
+        rows = as_matrix(check_rows(stream[0]))
+        names, codes = classes_and_codes(check_labels(stream[1], rows.shape[0]))
+        X, y = change.applied(rows, codes, len(names), check_seed(seed))
+        changed = X, y if y.ndim == 2 else names[y]
+    result: _Stream = changed
+    return result
 
 
 def _is_share(place: int | float) -> bool:
@@ -363,8 +346,7 @@ def _is_share(place: int | float) -> bool:
 def _rotated(X: Matrix, is_new: npt.NDArray[np.bool_], order: Integers, signs: npt.NDArray[np.float64]) -> Matrix:
     """Return rows of which some have column ``order[j]`` where column j was, times its sign."""
     if not scipy.sparse.issparse(X):
-        # Adding zero turns −0.0 into 0.0.
-        return np.where(is_new[:, None], X[:, order] * signs + 0.0, X)
+        return np.where(is_new[:, None], X[:, order] * signs + 0.0, X)  # adding zero turns −0.0 into 0.0
     of_new = np.repeat(is_new, np.diff(X.indptr))
     places = np.empty(len(order), dtype=X.indices.dtype)
     places[order] = np.arange(len(order))

@@ -1,8 +1,4 @@
-"""What learners play: data sets, identified by their content, with their summary; and adaptive streams.
-
-A data set is rows with labels, in no particular order. An adaptive stream chooses each example by the learner's
-probabilities.
-"""
+"""What learners play: data sets, identified by their content, with their summary; and adaptive streams."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -81,15 +77,11 @@ class DataSet:
             digest.update(f"{array.dtype.kind}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
         digest.update(f"{self.X.shape} {self.n_classes}".encode())
-        # 80 bits: collisions are practically impossible.
-        return digest.hexdigest()[:20]
+        return digest.hexdigest()[:20]  # 80 bits: collisions are practically impossible
 
 
 def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[str] | None = None) -> DataSet:
-    """Check rows and labels and return them as a data set; errors begin with `where`.
-
-    Labels are their own names, or positions in `label_names`.
-    """
+    """Return rows and labels, which may be positions in `label_names`, as a data set; errors begin with `where`."""
     try:
         rows = check_rows(X)
         labels = check_labels(y, rows.shape[0])
@@ -101,9 +93,9 @@ def make_data_set(name: str, X: Any, y: Any, where: str, label_names: Sequence[s
     # An identifier or a measurement was taken for the label.
     if len(names) == len(labels) > 2:
         raise ValueError(f"{where}: every row has a label of its own ({names[0]!s}, {names[1]!s}, …); is it the label?")
-    if label_names is not None and names.dtype.kind in "iu" and names[0] >= 0 and names[-1] < len(label_names):
-        return DataSet(name, rows, codes, tuple(str(label_names[label]) for label in names))
-    return DataSet(name, rows, codes, tuple(map(str, names)))
+    is_position = names.dtype.kind in "iu" and names[0] >= 0 and names[-1] < len(label_names or ())
+    shown = [label_names[label] for label in names] if label_names and is_position else names
+    return DataSet(name, rows, codes, tuple(map(str, shown)))
 
 
 def as_matrix(rows: Floats | SparseRows) -> Matrix:
@@ -122,13 +114,12 @@ def describe(data: DataSet) -> dict[str, str]:
     >>> describe(bundled("iris"))
     {'rows': '150', 'classes': '3: setosa 50, versicolor 50, virginica 50', 'columns': '4 of numbers'}
     """
-    counts = np.bincount(data.y, minlength=data.n_classes).tolist()
     names = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in data.label_names]
-    listed = [f"{name} {count}" for name, count in zip(names, counts, strict=True)]
-    more = f", … and {len(listed) - _MOST} more" if len(listed) > _MOST else ""
+    listed = [f"{name} {np.count_nonzero(data.y == label)}" for label, name in enumerate(names[:_MOST])]
+    more = f", … and {data.n_classes - _MOST} more" if data.n_classes > _MOST else ""
     facts = {
         "rows": f"{data.X.shape[0]}",
-        "classes": f"{data.n_classes}: {', '.join(listed[:_MOST])}{more}",
+        "classes": f"{data.n_classes}: {', '.join(listed)}{more}",
         "columns": f"{data.X.shape[1]} of numbers{', sparse' if data.is_sparse else ''}",
         **dict(data.about),
         "changed": "; ".join(text for name, text in data.about if name == "changed"),
@@ -156,10 +147,9 @@ class LearnerView(NamedTuple):
 
 @runtime_checkable
 class AdaptiveStream(Protocol):
-    """A stream that chooses each example by the learner's probabilities, before the guess is drawn.
+    """A stream that chooses each example by the learner's probabilities, before the guess is drawn; used once.
 
-    ``onebit.play(learner, stream)`` plays it. `next` returns None when the game is over. A stream is used once; make
-    another for another game.
+    ``onebit.play(learner, stream)`` plays it.
     """
 
     classes: Any

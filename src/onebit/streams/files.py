@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from onebit.encoding import Encoder
 from onebit.extras import missing_extra
 from onebit.files import read_npz
 from onebit.machine_memory import check_memory, memory, no_more_than
-from onebit.streams.child_reader import read_in_child
 from onebit.streams.data_set import DataSet, make_data_set
 from onebit.streams.reading import Reading, option
 
@@ -26,30 +24,26 @@ if TYPE_CHECKING:
     from onebit.streams.table import Table
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")  # data sets that come with scikit-learn
-SUFFIXES = {
+SUFFIXES = {  # what a file is, by its ending
     **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "text"),
     ".parquet": "parquet",
     **dict.fromkeys((".arff", ".arff.gz"), "arff"),
     **dict.fromkeys((".svm", ".svmlight", ".libsvm", ".svm.gz", ".svmlight.gz", ".libsvm.gz"), "svmlight"),
     ".npz": "npz",
 }
-"""What a file is, by its ending."""
 TABLES = ("text", "parquet", "arff")  # files with named columns, of which one is the label
 _ROOM = 4  # times the size of a file: what reading it takes
 _CHUNK = 1 << 20  # bytes that are unpacked at once
-_LONGEST_ERROR = 1000  # letters
-_SLOWEST = 1_000_000  # bytes of a Parquet file in a second, beside a minute
-# The names under which scipy.sparse.save_npz keeps a CSR matrix.
-_SPARSE_PARTS = ("data", "indices", "indptr", "shape")
+_HALF_AN_ERROR = 500  # letters
+_SPARSE_PARTS = ("data", "indices", "indptr", "shape")  # of a CSR matrix, as scipy.sparse.save_npz names them
 
 
 def read_table(path: str | Path, label: str | int | None = None, **options: Any) -> DataSet:
     r"""Read a data set from a file; its ending determines the format.
 
     Tables (CSV and other delimited text, Parquet, ARFF) have columns: numbers stay numbers, dates become days since
-    1970, words become one column each, and one column is the label. svmlight files give sparse rows. npz files hold
-    ``X`` and ``y``, or a sparse matrix as ``data``, ``indices``, ``indptr`` and ``shape`` beside ``y``. Text may be
-    packed (``.csv.gz``). docs/files.md has every rule.
+    1970, words become one column each, and one column is the label. svmlight files give sparse rows, npz files dense or
+    sparse ones. docs/files.md has every rule.
 
     Parameters
     ----------
@@ -93,11 +87,9 @@ def read_table(path: str | Path, label: str | int | None = None, **options: Any)
             encoder, X = Encoder.of_table(found.features)
             data = make_data_set(plain_name(path), X, found.labels, found.where)
             return replace(data, about=tuple(found.about.items()), encoder=encoder)
-    for name in ("label", "drop", "columns"):
-        if name in reading.given:
-            raise ValueError(
-                f"{path}: only tables (CSV, Parquet, ARFF) have columns to choose; got {name}={reading.given[name]!r}"
-            )
+    for name in reading.given.keys() & {"label", "drop", "columns"}:
+        what = f"got {name}={reading.given[name]!r}"
+        raise ValueError(f"{path}: only tables (CSV, Parquet, ARFF) have columns to choose; {what}")
     with _reading_errors(path, reading):
         data = _read_svmlight(path) if kind == "svmlight" else _read_npz(path)
         if data.is_sparse:  # a learner keeps a number for each class and column, and a short row may name a high one
@@ -111,45 +103,26 @@ def open_table(path: Path, reading: Reading) -> Iterator["Table"]:
     kind = _kind_of(path)
     if kind not in TABLES:
         raise ValueError(f"{path}: must be a table (CSV, Parquet, ARFF), which has named columns; it is {kind}")
-    _check_polars(path)
+    if (line := missing_extra("reading tables needs", "files")) is not None:
+        raise ValueError(f"{path}: {line}")
     from polars.exceptions import PanicException, PolarsError
 
-    from onebit.streams.table import table_of_frame
-    from onebit.streams.text import read_arff, read_text
+    from onebit.streams.text import READERS
 
     with _reading_errors(path, reading):
         try:
-            if kind == "parquet":
-                frame = read_in_child(path, memory(), 60 + path.stat().st_size // _SLOWEST)
-                yield table_of_frame(path, frame, "Parquet")
-            else:
-                yield (read_arff if kind == "arff" else read_text)(path, _content(path), reading)
+            yield READERS[kind](path, b"" if kind == "parquet" else _content(path), reading)
         except (PanicException, PolarsError) as error:  # such as a date beyond all calendars, or a name that is none
             raise ValueError(f"{path}: cannot be understood ({str(error).splitlines()[0]})") from error
-
-
-def read_untrusted(path: Path, reading: Reading, seconds: int) -> DataSet:
-    """Read a table as `read_table` does, in a child process whose memory and time are limited."""
-    _check_polars(path)
-    reading = reading.checked()
-    with _reading_errors(path, reading):
-        data: DataSet = read_in_child(path, memory(), seconds, partial(read_table, **reading._asdict()))
-        return data
-
-
-def _check_polars(path: Path) -> None:
-    if (line := missing_extra("reading tables needs", "files")) is not None:
-        raise ValueError(f"{path}: {line}")
 
 
 def _kind_of(path: Path) -> str:
     suffix = ending(path)
     if suffix is None:
         raise ValueError(f"{path}: the ending must be one of {', '.join(SUFFIXES)}; got {path.suffix!r}")
-    if path.is_dir():
-        raise ValueError(f"{path}: is a folder; name a file in it")
     if not path.is_file():
-        raise ValueError(f"{path}: there is no such file")
+        what = "is a folder; name a file in it" if path.is_dir() else "there is no such file"
+        raise ValueError(f"{path}: {what}")
     return SUFFIXES[suffix]
 
 
@@ -161,14 +134,13 @@ def _reading_errors(path: Path, reading: Reading) -> Iterator[None]:
             yield
     except MemoryError as error:
         more = f", or allow more with {option('max_gib', round(memory() / 2**30))}" if reading.max_gib is None else ""
-        remedy = f"keep fewer rows or columns of it{more}"
-        raise ValueError(f"{path}: does not fit into memory ({error}); {remedy}") from error
+        message = f"{path}: does not fit into memory ({error}); keep fewer rows or columns of it{more}"
+        raise ValueError(message) from error
     except ValueError as error:
         message = str(error)  # a cell or name in it may be megabytes long; the remedy is at the end
-        if len(message) > _LONGEST_ERROR:
-            half = _LONGEST_ERROR // 2
-            raise ValueError(f"{message[:half]} … {message[-half:]}") from None
-        raise
+        if len(message) <= 2 * _HALF_AN_ERROR:
+            raise
+        raise ValueError(f"{message[:_HALF_AN_ERROR]} … {message[-_HALF_AN_ERROR:]}") from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise ValueError(f"{path}: cannot be read ({reason})") from error
@@ -190,8 +162,7 @@ def plain_name(path: Path) -> str:
     >>> plain_name(Path("sets/letters_csr.npz")), plain_name(Path("sets/flowers.csv.gz"))
     ('letters', 'flowers')
     """
-    # A common suffix of sparse npz files, which is not part of the name.
-    return path.name[: -len(ending(path) or path.suffix) or None].removesuffix("_csr")
+    return path.name[: -len(ending(path) or path.suffix) or None].removesuffix("_csr")  # of sparse npz files
 
 
 def _content(path: Path) -> bytes:
@@ -251,16 +222,14 @@ def _read_npz(path: Path) -> DataSet:
     except Exception as error:  # whatever comes of a damaged file
         raise ValueError(f"{path}: is not a whole npz file of plain arrays ({error})") from error
     if "y" not in held or not ("X" in held or held.keys() >= set(_SPARSE_PARTS)):
-        raise ValueError(
-            f"{path}: must hold X and y, or {', '.join(_SPARSE_PARTS)} and y; it holds {', '.join(found) or 'nothing'}"
-        )
-    X = held.get("X")
-    if X is None:
+        holds = ", ".join(found) or "nothing"
+        raise ValueError(f"{path}: must hold X and y, or {', '.join(_SPARSE_PARTS)} and y; it holds {holds}")
+    if "X" not in held:
         try:
-            parts = (held["data"], held["indices"], held["indptr"])
-            X = scipy.sparse.csr_array(parts, shape=tuple(held["shape"].tolist()))
-            X.check_format(full_check=True)
+            *parts, shape = (held[part] for part in _SPARSE_PARTS)
+            held["X"] = scipy.sparse.csr_array(tuple(parts), shape=tuple(shape.tolist()))
+            held["X"].check_format(full_check=True)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: data, indices, indptr and shape are no sparse matrix ({error})") from error
     names = held["classes"].ravel().tolist() if "classes" in held else None
-    return make_data_set(plain_name(path), X, held["y"], str(path), names)
+    return make_data_set(plain_name(path), held["X"], held["y"], str(path), names)

@@ -1,14 +1,12 @@
 """Preprocessing of rows, the same for every learner: standardise, add a constant, scale to length 1 if asked.
 
-`standardize` uses all rows of the stream, also later ones. `standardize_online` uses, for each row, only the rows up to
-it, as a deployed learner must. Sparse rows are not centred, since that would fill them: each column is divided by its
-root mean square instead.
+Sparse rows are not centred, since that would fill them: each column is divided by its root mean square instead.
 """
 
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+import scipy.sparse.linalg
 
 from onebit.engine.jit import jit
 from onebit.engine.scaling import (
@@ -16,7 +14,6 @@ from onebit.engine.scaling import (
     divided_by_units,
     new_statistics,
     standardized,
-    to_root_mean_square,
     unit_rows,
 )
 from onebit.inputs import Floats, Integers, check_choice, check_rows, unlocked
@@ -46,11 +43,11 @@ def preprocess(X: Any, method: str, unit_length: bool = False) -> Any:
     """
     check_choice("preprocessing", method, METHODS)
     rows = as_matrix(check_rows(X))
-    ready = rows if method == "none" else standardize(rows) if method == "standardize" else _online(rows)
+    ready = rows if method == "none" else _standardize(rows) if method == "standardize" else _online(rows)
     if not unit_length or not scipy.sparse.issparse(ready):
         return unit_rows(ready) if unit_length else ready
     ready = divided_by_units(ready, axis=1)
-    lengths = np.sqrt(np.asarray(ready.multiply(ready).sum(axis=1)).ravel())
+    lengths = scipy.sparse.linalg.norm(ready, axis=1)
     return scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ ready)
 
 
@@ -62,14 +59,13 @@ def describe_preprocessing(method: str, unit_length: bool, is_sparse: bool) -> s
     return f"{description}, then rows divided by their length" if unit_length else description
 
 
-def standardize(X: Any) -> Any:
+def _standardize(X: Any) -> Any:
     """Return columns with mean 0 and variance 1 over all rows, constant columns dropped, a column of ones appended."""
     X = divided_by_units(X, axis=0)
     if scipy.sparse.issparse(X):
         sizes = np.sqrt(np.asarray(X.multiply(X).sum(axis=0)).ravel() / X.shape[0])
         used = np.flatnonzero(sizes > 0)
-        scaled = X.tocsc()[:, used] @ scipy.sparse.diags_array(1.0 / sizes[used])
-        return _with_ones(scaled)
+        return _with_ones(X.tocsc()[:, used] @ scipy.sparse.diags_array(1.0 / sizes[used]))
     deviations = X.std(axis=0)
     # Check both: rounding gives a constant column a tiny deviation, and underflow gives a varying one 0.
     varies = (np.ptp(X, axis=0) > 0) & (deviations > 0)
@@ -106,4 +102,4 @@ def _scale_online(values: Floats, columns: Integers, starts: Integers, statistic
     for t in range(starts.shape[0] - 1):
         for at in range(starts[t], starts[t + 1]):
             count_entry(statistics, columns[at], values[at], 1, False)
-            values[at] = to_root_mean_square(statistics, columns[at], values[at], t + 1.0)
+            values[at] = standardized(statistics, columns[at], values[at], t + 1.0)

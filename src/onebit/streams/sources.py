@@ -1,9 +1,8 @@
-"""The registry of data sets and streams by name, for all commands.
+"""Data sets and streams by name, for all commands: a file, a set, or a stream that is drawn anew for every seed.
 
-A source is a file, a set that comes with scikit-learn or with onebit, or a stream that is drawn anew for every seed. Of
-onebit's own there is no list: every function that `onebit.streams` exports is known by its name, as a stream if it
-takes ``(rounds, seed)``, as a data set if it takes nothing. A stream of the user's own is named by import path. Changes
-are written before any of them: ``noise:0.05:digits`` (see `onebit.streams.changes`).
+Every function that `onebit.streams` exports is known by its name, as a stream if it takes ``(rounds, seed)``, as a data
+set if it takes nothing. A stream of the user's own is named by import path. Changes are written before any of them:
+``noise:0.05:digits`` (see `onebit.streams.changes`).
 """
 
 import inspect
@@ -18,7 +17,7 @@ import onebit.streams
 from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path
 from onebit.inputs import Integers, check_rows
 from onebit.labels import check_answers
-from onebit.streams.changes import CHANGES, Change, SeveralRight, split_changes
+from onebit.streams.changes import CHANGES, Change, split_changes
 from onebit.streams.data_set import DataSet, Matrix, as_matrix, make_data_set
 from onebit.streams.files import BUNDLED, SUFFIXES, TABLES, bundled, ending, plain_name, read_table
 from onebit.streams.reading import PLAIN, Reading
@@ -50,7 +49,7 @@ class Source(NamedTuple):
     @property
     def has_several_right(self) -> bool:
         """Whether several labels may be right in a round, so that there is a matrix in place of labels."""
-        is_made = any(isinstance(change, SeveralRight) for change in self.changes)
+        is_made = any(change.name == "several" for change in self.changes)
         return is_made or (self.stream is not None and _kind(self.stream)[1])
 
     def check_one_right(self) -> None:
@@ -61,24 +60,21 @@ class Source(NamedTuple):
     def drawn(self, rounds: int, seed: int) -> tuple[Matrix, Integers, int]:
         """Return the rows and labels of a stream with its changes, and the number of classes."""
         n_drawn = rounds
-        while True:
+        while n_drawn <= 2 * _MOST_DRAWN * rounds:
             X, y, n_classes = self.unchanged(n_drawn, seed)
             X, y = self.changed(X, y, n_classes, seed, keeps_rounds=False)
             if len(y) >= rounds:
                 return *self.changed(X[:rounds], y[:rounds], n_classes, seed), n_classes
-            if n_drawn > _MOST_DRAWN * rounds:
-                raise ValueError(f"{self.name}: {n_drawn} rounds leave only {len(y)} of {rounds}; thin it out less")
             n_drawn *= 2  # the longer draw begins with the shorter
+        raise ValueError(f"{self.name}: {n_drawn // 2} rounds leave only {len(y)} of {rounds}; thin it out less")
 
     def unchanged(self, rounds: int, seed: int) -> tuple[Any, Integers, int]:
         """Return the rows and labels of a stream before its changes, and the number of classes."""
         X, y = _drawn(str(self.stream), rounds, seed)
         n_classes = _kind(str(self.stream))[0]
         if y.ndim == 1 and y.max() >= n_classes:
-            raise ValueError(
-                f"stream {self.stream}: label {y.max()} is missing from the first {_ENOUGH_ROUNDS} rounds of seed 0, "
-                "which tell how many classes there are; let it occur there"
-            )
+            where = f"the first {_ENOUGH_ROUNDS} rounds of seed 0, which tell how many classes there are"
+            raise ValueError(f"stream {self.stream}: label {y.max()} is missing from {where}; let it occur there")
         return X, y, n_classes
 
     def load(self) -> DataSet:
@@ -103,30 +99,21 @@ class Source(NamedTuple):
                 X, y = change.applied(X, y, n_classes, seed)
         return X, y
 
-    @property
-    def _before(self) -> str:
-        """Its changes as they are written at the beginning of the name."""
-        return "".join(f"{part}:" for part in self.name.split(":")[: 2 * len(self.changes)])
-
 
 def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]:
     """Return the sources behind files, folders (every data set in them, by name), names and import paths."""
     found: list[Source] = []
     for text in given:
         before, _, rest = _split(text)
-        path = Path(rest)
+        path, names = Path(rest), [text]
         if path.is_dir():
-            inside = sorted(child for child in path.iterdir() if ending(child))
-            if not inside:
-                raise ValueError(f"{path}: the folder has no data set; files end in {', '.join(SUFFIXES)}")
-            found += [_find(f"{before}{child}", reading) for child in inside]
-        else:
-            found.append(_find(text, reading))
+            names = [f"{before}{child}" for child in sorted(path.iterdir()) if ending(child)]
+        if not names:
+            raise ValueError(f"{path}: the folder has no data set; files end in {', '.join(SUFFIXES)}")
+        found += [_find(name, reading) for name in names]
     if reading != PLAIN and all(source.reading == PLAIN for source in found):
-        raise ValueError(
-            f"{', '.join(source.name for source in found)}: only tables (CSV, Parquet, ARFF) have columns to choose "
-            f"and ways to be read; leave out {', '.join(reading.given)}"
-        )
+        titles, options = ", ".join(source.name for source in found), ", ".join(reading.given)
+        raise ValueError(f"{titles}: only tables (CSV, Parquet, ARFF) have columns to choose; leave out {options}")
     return _with_distinct_names(found)
 
 
@@ -136,17 +123,14 @@ def find_source(text: str, reading: Reading = PLAIN) -> Source:
     >>> find_source("paper_weak").stream, find_source("noise:0.05:wine").changes
     ('paper_weak', (LabelNoise(rate=0.05),))
     """
-    rest = _split(text)[2]
-    if Path(rest).is_dir():
+    if Path(rest := _split(text)[2]).is_dir():
         raise ValueError(f"{rest}: is a folder; name one file in it")
     return find_sources([text], reading)[0]
 
 
 def _split(text: str) -> tuple[str, tuple[Change, ...], str]:
     """Return the changes that a text begins with, as they are written and as they are, and the rest."""
-    if Path(text).is_file():
-        return "", (), text
-    changes, rest = split_changes(text)
+    changes, rest = ((), text) if Path(text).is_file() else split_changes(text)
     return text.removesuffix(rest), changes, rest
 
 
@@ -177,11 +161,8 @@ def known_names() -> list[str]:
 
 def _exported(parameters: list[str]) -> dict[str, Callable[..., Any]]:
     """Return the functions that `onebit.streams` exports with these parameters."""
-    return {
-        name: function
-        for name, function in inspect.getmembers(onebit.streams, inspect.isfunction)
-        if list(inspect.signature(function).parameters) == parameters
-    }
+    found = inspect.getmembers(onebit.streams, inspect.isfunction)
+    return {name: each for name, each in found if list(inspect.signature(each).parameters) == parameters}
 
 
 def _with_distinct_names(sources: list[Source]) -> list[Source]:
@@ -191,11 +172,16 @@ def _with_distinct_names(sources: list[Source]) -> list[Source]:
         counts = Counter(source.name for source in sources)
         for i, source in enumerate(sources):
             if counts[source.name] > 1 and source.path:
-                sources[i] = source._replace(name=source._before + longer(source.path))
+                sources[i] = source._replace(name=_before(source) + longer(source.path))
     for name, count in Counter(source.name for source in sources).items():
         if count > 1:
             raise ValueError(f"{name}: the data set is named twice")
     return sources
+
+
+def _before(source: Source) -> str:
+    """Return the changes of a source as they are written at the beginning of its name."""
+    return "".join(f"{part}:" for part in source.name.split(":")[: 2 * len(source.changes)])
 
 
 def _function_of(stream: str) -> Callable[..., Any]:
@@ -218,23 +204,22 @@ def _kind(stream: str) -> tuple[int, bool]:
 def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
     """Return what the function draws, checked: a user's function may return anything."""
     drawn = _function_of(stream)(rounds, seed)
-    if not isinstance(drawn, tuple) or len(drawn) != 2:
-        raise ValueError(f"stream {stream}: must return X, y; returned {type(drawn).__name__}")
     try:
-        rows = check_rows(drawn[0])
-        labels = check_answers(drawn[1], rounds)
+        if not isinstance(drawn, tuple) or len(drawn) != 2:
+            raise ValueError(f"must return X, y; returned {type(drawn).__name__}")
+        rows, labels = check_rows(drawn[0]), check_answers(drawn[1], rounds)
         if rows.shape[0] != rounds:
             raise ValueError(f"X must have one row for each of the {rounds} rounds; got {rows.shape[0]}")
+        if labels.ndim == 1 and (labels.dtype.kind not in "iu" or labels.min() < 0):
+            raise ValueError(f"labels must be whole numbers, counted from 0; got {labels[:3].tolist()}, …")
     except ValueError as error:
         raise ValueError(f"stream {stream}: {error}") from error
-    if labels.ndim == 1 and (labels.dtype.kind not in "iu" or labels.min() < 0):
-        raise ValueError(f"stream {stream}: labels must be whole numbers, counted from 0; got {labels[:3].tolist()}, …")
     return as_matrix(rows), labels
 
 
 @lru_cache(maxsize=2)  # a worker plays the runs of one data set in sequence; all sets at once may not fit in memory
 def _load(source: Source) -> DataSet:
-    plain = source.name.removeprefix(source._before)
+    plain = source.name.removeprefix(_before(source))
     if source.path is not None:
         data = read_table(source.path, **source.reading._asdict())
     elif plain in BUNDLED:

@@ -1,7 +1,7 @@
 """Tables: named columns of a file, read as numbers, dates or words, of which one is the label.
 
-The same rules hold for every file format. Nothing is guessed silently: what is ambiguous, or would become hundreds of
-columns, is refused with a remedy, and the summary says how each column was read. The encoder makes rows of them.
+Nothing is guessed silently: what is ambiguous, or would become hundreds of columns, is refused with a remedy, and the
+summary says how each column was read.
 """
 
 import re
@@ -20,8 +20,7 @@ from onebit.inputs import Floats
 from onebit.machine_memory import check_memory
 from onebit.streams.reading import Reading, option
 
-LABEL_NAMES = ("label", "class", "target", "y")
-"""A column of this name is the label unless another is asked for; without one it is the last column."""
+LABEL_NAMES = ("label", "class", "target", "y")  # of the column that is the label by default, otherwise the last
 # ASCII digits only: Python accepts 1_0 and ٣ as numbers, but in a file they are words.
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)")
 # Missing values as spreadsheets, R, pandas and UCI files write them, case-insensitive.
@@ -44,6 +43,8 @@ _REFUSED = {
 }
 _FEW_ROWS = 20  # in fewer rows, a column that counts rows or never repeats may be coincidence
 _MOST_WORDS = 100  # a column with more different words than this is a name, a code or free text
+_MOST_NAMED = 12  # columns in an error message
+_OTHER_DELIMITER = "If there are more, say what stands between them with delimiter (--delimiter)"
 _UNITS_IN_A_DAY = {None: 1.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}  # None: a date
 _WORDS = (pl.String, pl.Categorical, pl.Enum)
 _TYPED = (*_WORDS, pl.Boolean, pl.Date, pl.Datetime)  # what Parquet may hold, beside numbers
@@ -57,6 +58,16 @@ class Table(NamedTuple):
     names: list[str]
     description: str  # how the file was read, for the summary
     place: Callable[[int], str]  # where a row is, for error messages
+
+    @classmethod
+    def of_frame(cls, path: Path, frame: pl.DataFrame, description: str) -> "Table":
+        """Return the columns of a frame that was read from a file."""
+        names = list(frame.columns)
+        if frame.height == 0 or not names:
+            raise ValueError(f"{path}: the file is empty")
+        frame.columns = [f"{j}" for j in range(len(names))]
+        frame = frame.with_columns(pl.col(pl.String).str.strip_chars())
+        return cls(path, frame, names, description, lambda row: f"row {row + 1}")
 
     def at(self, row: int, j: int) -> str:
         """Return where a cell is, for an error."""
@@ -80,9 +91,7 @@ class Table(NamedTuple):
         except TypeError:
             raise ValueError(f"{self.path}: a column is named by a text or a position; got {wanted!r:.80}") from None
         except ValueError:
-            near = did_you_mean(str(wanted), self.names)
-            if n == 1:
-                near = ". If it has more, say what stands between them with delimiter (--delimiter)"
+            near = f". {_OTHER_DELIMITER}" if n == 1 else did_you_mean(str(wanted), self.names)
             known = _shorten(self.names)
             raise ValueError(f"{self.path}: has no column {wanted!r}; its columns are {known}{near}") from None
         if not -n <= position < n:
@@ -98,28 +107,16 @@ class Table(NamedTuple):
         return found
 
 
-def table_of_frame(path: Path, frame: pl.DataFrame, description: str) -> Table:
-    """Return the columns of a frame that was read from a file."""
-    names = list(frame.columns)
-    if frame.height == 0 or not names:
-        raise ValueError(f"{path}: the file is empty")
-    frame.columns = [f"{j}" for j in range(len(names))]
-    frame = frame.with_columns(pl.col(pl.String).str.strip_chars())
-    return Table(path, frame, names, description, lambda row: f"row {row + 1}")
+def _shorten(names: Sequence[str]) -> str:
+    more = f", … ({len(names)} in all)" if len(names) > _MOST_NAMED else ""
+    return ", ".join(map(repr, names[:_MOST_NAMED])) + more
 
 
-def _shorten(names: Sequence[str], most: int = 12) -> str:
-    """Return names for a message, the first of them if there are many.
-
-    >>> _shorten(["a", "b", "c"], 2)
-    "'a', 'b', … (3 in all)"
-    """
-    return ", ".join(map(repr, names[:most])) + (f", … ({len(names)} in all)" if len(names) > most else "")
+def _listed(texts: list[str]) -> str:
+    return ", ".join(texts[:8]) + (f", … and {len(texts) - 8} more" if len(texts) > 8 else "")
 
 
 class _TableColumns(NamedTuple):
-    """What the columns of a table hold."""
-
     features: list[TableColumn]
     labels: Any  # as they are written: whole numbers, truth values or words
     where: str  # the column of labels, for an error
@@ -154,21 +151,17 @@ def read_columns(table: Table, reading: Reading) -> _TableColumns:
             _check_counter(table, j, feature.values)
         features.append(feature)
         by_kind.setdefault(kind, []).append(f"{table.names[j]!r}{note}")
-    unused = sorted(set(range(len(table.names))).difference([target, *chosen]))
+    unused = [name for j, name in enumerate(table.names) if j not in {target, *chosen}]
     missing = [f"{table.names[j]!r} in {count} rows" for j, count in n_missing.items()]
     filled = "numbers filled with the mean, a column of 0 and 1 beside them says where; words: one more word"
     about = {
         "read as": table.description,
         "label": f"{table.names[target]!r} ({why})",
         "columns": "; ".join(f"{len(names)} of {kind}: {_listed(names)}" for kind, names in by_kind.items()),
-        "dropped": _shorten([table.names[j] for j in unused]) or "nothing",
+        "dropped": _shorten(unused) or "nothing",
         "missing": f"{_listed(missing)}; {filled}" if missing else "nothing",
     }
     return _TableColumns(features, labels, table.column(target, ","), about)
-
-
-def _listed(texts: list[str], most: int = 8) -> str:
-    return ", ".join(texts[:most]) + (f", … and {len(texts) - most} more" if len(texts) > most else "")
 
 
 def _label_and_features(table: Table, reading: Reading) -> tuple[int, str, list[int]]:
@@ -176,10 +169,8 @@ def _label_and_features(table: Table, reading: Reading) -> tuple[int, str, list[
     names = table.names
     asked_for = None if reading.label is None else table.position(reading.label)
     if len(names) == 1:
-        raise ValueError(
-            f"{table.path}: found only one column, {names[0]!r}; a label needs features beside it. "
-            "If there are more, say what stands between them with delimiter (--delimiter)"
-        )
+        message = f"found only one column, {names[0]!r}; a label needs features beside it. {_OTHER_DELIMITER}"
+        raise ValueError(f"{table.path}: {message}")
     dropped = set(table.positions(reading.drop))
     left = [j for j in range(len(names)) if j not in dropped]
     by_name = [j for j in left if names[j].lower() in LABEL_NAMES]
@@ -224,9 +215,6 @@ def _find_missing(table: Table, used: list[int], target: int, reading: Reading) 
     return table._replace(frame=frame), n_missing
 
 
-# What columns hold.
-
-
 def _numbers_in_text(table: Table, text: list[int], reading: Reading) -> _Numbers:
     """Find the numbers in columns of text, in all at once: a call of Polars costs as much as thousands of cells."""
     frame, found = table.frame, _Numbers({}, set(), set(), {})
@@ -253,27 +241,22 @@ def _check_decimal_commas(table: Table, with_commas: list[int], with_points: lis
     cells = pl.col([f"{j}" for j in with_commas])
     is_clear = cells.str.contains(",", literal=True) & ~cells.str.contains(_THOUSAND_OR_DECIMAL)
     if not any(table.frame.select(is_clear.any()).row(0)):
-        where, cell = _first(table, with_commas[0], re.compile(".*,"))
-        raise ValueError(
-            f"{where}: is {cell!r}, which may mean {cell.replace(',', '.')} or {cell.replace(',', '')}; "
-            f"say {option('decimal', ',')} for the first, and write numbers without thousands separators for the second"
-        )
+        where, cell = _first(table, with_commas[0], ".*,")
+        meanings = f"{cell.replace(',', '.')} or {cell.replace(',', '')}"
+        remedy = f"say {option('decimal', ',')} for the first, and write numbers without thousands separators"
+        raise ValueError(f"{where}: is {cell!r}, which may mean {meanings}; {remedy} for the second")
     has_points = table.frame.select(pl.col([f"{j}" for j in with_points]).str.contains(".", literal=True).any())
     for j in (int(column.name) for column in has_points if column[0]):
-        where, cell = _first(table, j, re.compile(r".*\."))
-        raise ValueError(
-            f"{where}: is {cell!r}, but column {table.names[with_commas[0]]!r} has decimal commas; write all "
-            f"numbers in one way, or leave one of the columns out: {option('drop', [table.names[j]])}"
-        )
+        where, cell = _first(table, j, r".*\.")
+        other = f"column {table.names[with_commas[0]]!r} has decimal commas; write all numbers in one way"
+        raise ValueError(f"{where}: is {cell!r}, but {other}, or {table.leave_out(j)}")
 
 
-def _first(table: Table, j: int, pattern: re.Pattern[str]) -> tuple[str, str]:
+def _first(table: Table, j: int, pattern: str) -> tuple[str, str]:
     """Return where the first cell of a column that matches is, and the cell."""
-    return next(
-        (table.at(row, j), cell)
-        for row, cell in enumerate(table.frame.to_series(j))
-        if cell is not None and pattern.match(cell)
-    )
+    cells = table.frame.to_series(j)
+    row = next(row for row, cell in enumerate(cells) if cell is not None and re.match(pattern, cell))
+    return table.at(row, j), cells[row]
 
 
 def _feature(table: Table, j: int, numbers: _Numbers, reading: Reading) -> tuple[str, str, TableColumn]:
@@ -303,10 +286,9 @@ def _feature(table: Table, j: int, numbers: _Numbers, reading: Reading) -> tuple
             return "dates, in days since 1970", "", TableColumn(name, "days", days)
     is_identifier = reading.max_words is None and len(counts) == len(cells) >= _FEW_ROWS
     if is_identifier or len(counts) > (reading.max_words or _MOST_WORDS):
-        raise ValueError(
-            f"{table.column(j)} has {len(counts)} different words in {len(cells)} rows. A name, a code or free text is "
-            f"no feature: {table.leave_out(j)}, or allow one column per word with {option('max_words', len(counts))}"
-        )
+        what = f"has {len(counts)} different words in {len(cells)} rows. A name, a code or free text is no feature"
+        remedy = f"{table.leave_out(j)}, or allow one column per word with {option('max_words', len(counts))}"
+        raise ValueError(f"{table.column(j)} {what}: {remedy}")
     words = sorted(counts)
     positions = {word: at for at, word in enumerate([*words, None])}
     values = np.fromiter(map(positions.__getitem__, cells), np.int64, len(cells))
@@ -318,16 +300,16 @@ def _check_readable(table: Table, j: int, counts: Counter[str], n_given: int, n_
     """Raise for a column of text that looks like numbers or dates and cannot be read so."""
     other = "." if reading.decimal == "," else ","
     if 2 * n_numbers > n_given:  # a typing error, which one column per number would hide
-        where, cell = _first(table, j, re.compile(f"(?!(?:{NUMBER.pattern})$)|.*[{other}]"))
+        where, cell = _first(table, j, f"(?!(?:{NUMBER.pattern})$)|.*[{other}]")
         is_name = table.names[j] == f"column {j}" and cell == table.frame.to_series(j)[0]
         hint = "; if these are the names of columns, some of them come again below: take those rows out"
         raise ValueError(f"{where}: is {cell!r} where most rows have a number{hint if is_name else ''}")
-    for pattern, what in ((re.compile(pattern), what) for pattern, what in _REFUSED.items()):
-        if 2 * sum(count for cell, count in counts.items() if pattern.match(cell)) > n_given:
+    for pattern, what in _REFUSED.items():
+        if 2 * sum(count for cell, count in counts.items() if re.match(pattern, cell)) > n_given:
             where, cell = _first(table, j, pattern)
             raise ValueError(f"{where}: is {cell!r}, {what}, or {table.leave_out(j)}")
     if reading.decimal is not None and all(map(NUMBER.fullmatch, counts)):
-        where, cell = _first(table, j, re.compile(f".*[{other}]"))
+        where, cell = _first(table, j, f".*[{other}]")
         remedy = f"say {option('decimal', other)}, or leave it away"
         raise ValueError(f"{where}: is {cell!r}, but decimal is {reading.decimal!r}; {remedy}")
 
@@ -345,17 +327,13 @@ def _finite(table: Table, j: int, column: pl.Series) -> Floats:
 def _check_counter(table: Table, j: int, values: Floats) -> None:
     """Raise if a column counts the rows, from 0 or 1."""
     if len(values) >= _FEW_ROWS and values[0] in (0.0, 1.0) and bool((np.diff(values) == 1.0).all()):
-        raise ValueError(
-            f"{table.column(j)} counts the rows ({values[0]:g}, {values[1]:g}, …), which says nothing about a label. "
-            f"Leave it out with {option('drop', [table.names[j]])}, or keep it by naming it in columns (--columns)"
-        )
+        what = f"counts the rows ({values[0]:g}, {values[1]:g}, …), which says nothing about a label"
+        remedy = f"{table.leave_out(j)}, or keep it by naming it in columns (--columns)"
+        raise ValueError(f"{table.column(j)} {what}: {remedy}")
 
 
 def _labels(table: Table, target: int) -> Any:
-    """Return whole numbers if all labels are written as such, so that 10 comes after 9; otherwise words.
-
-    Two labels that are written differently, 7 and 007, stay two.
-    """
+    """Return whole numbers if all labels are written as such, so that 10 comes after 9; otherwise words."""
     column = table.frame.to_series(target)
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:
         values = column.to_numpy()
@@ -363,22 +341,19 @@ def _labels(table: Table, target: int) -> Any:
         labels: list[str] = column.cast(pl.String).to_list()
         numbers = _numbers_of_labels(set(labels))
         if numbers is None:
-            # NumPy strings all take as much room as the longest one.
-            check_memory(4 * len(labels) * max(map(len, labels)))
+            check_memory(4 * len(labels) * max(map(len, labels)))  # each takes as much room as the longest one
             return np.array(labels)
         values = np.array([numbers[label] for label in labels])
     is_real = np.isfinite(values) & (values != np.trunc(values)) if values.dtype.kind == "f" else np.zeros(1)
     if is_real.any():
         row = int(is_real.argmax())
-        raise ValueError(
-            f"{table.at(row, target)}: is {values[row]:g}, a measurement rather than a label; "
-            "name another label column with label (--label), or write classes instead of numbers"
-        )
+        remedy = "name another label column with label (--label), or write classes instead of numbers"
+        raise ValueError(f"{table.at(row, target)}: is {values[row]:g}, a measurement rather than a label; {remedy}")
     return values
 
 
 def _numbers_of_labels(labels: set[str]) -> dict[str, Any] | None:
-    """Return the numbers that all labels are, if these tell them apart, or None."""
+    """Return the numbers that all labels are, if these tell them apart (7 and 007 stay two), or None."""
     if all(map(_WHOLE.fullmatch, labels)):
         is_small = max(map(len, labels)) < 21 and max(abs(int(label)) for label in labels) < 2**63
         return {label: int(label) for label in labels} if is_small else None

@@ -1,14 +1,15 @@
-"""Tables from text, delimited or ARFF: encoding, what stands between cells, names in the first line.
+"""Tables from delimited text (its encoding, what stands between cells, names in the first line), ARFF and Parquet.
 
 Polars reads delimited text, all cells as text. What Polars reads differently, or refuses without a line number, is read
-again by Python's csv module: quotes inside cells, blanks before quotes, rows of the wrong length, lone carriage
-returns.
+again by Python's csv module.
 """
 
 import codecs
 import csv
 import io
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -16,9 +17,9 @@ from pathlib import Path
 
 import polars as pl
 
-from onebit.machine_memory import check_memory
+from onebit.machine_memory import check_memory, memory
 from onebit.streams.reading import Reading, option
-from onebit.streams.table import LABEL_NAMES, NUMBER, Table, table_of_frame
+from onebit.streams.table import LABEL_NAMES, NUMBER, Table
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "'|'"}  # those that are detected
@@ -33,13 +34,21 @@ _ENCODINGS = {
 _ZLIB = (b"x^", b"x\x01")  # Polars decompresses what begins like this, even a column name such as x^2
 # Measured: the memory Polars takes for text of one letter, and for a column of a few rows; and a cell of an ARFF file.
 _BYTES_OF_A_CELL, _BYTES_OF_A_COLUMN, _BYTES_OF_AN_ARFF_CELL = 48, 10_000, 64
+_PARQUET_SPEED = 1_000_000  # bytes that are read in a second, at least
+_TOO_LARGE = 3  # status of a child
+_PARQUET_CHILD = f"""
+import sys, polars
+frame = polars.read_parquet(sys.argv[1], glob=False)
+if frame.estimated_size() > float(sys.argv[2]):
+    sys.exit({_TOO_LARGE})
+frame.write_ipc(sys.stdout.buffer)
+"""
 _DATE_ATTRIBUTE = re.compile(r"""(?im)^([^\S\n]*@attribute\s+(?:'[^'\n]*'|"[^"\n]*"|\S+))\s+date\b.*$""")
 _ATTRIBUTE = re.compile(r"(?im)^[^\S\n]*@attribute\b")
 _DATA = re.compile(r"(?im)^[^\S\n]*@data\b")
 
 
-def read_text(path: Path, content: bytes, reading: Reading) -> Table:
-    """Read delimited text, all cells as text."""
+def _read_delimited(path: Path, content: bytes, reading: Reading) -> Table:
     text, delimiter = _decode(path, content, reading)
     n_cells = text.count(delimiter.encode()) + text.count(b"\n") + text.count(b"\r") + 1
     n_columns = text.lstrip().split(b"\n", 1)[0].count(delimiter.encode()) + 1
@@ -54,11 +63,11 @@ def read_text(path: Path, content: bytes, reading: Reading) -> Table:
     has_header = _header_is_first(cells, reading)
     if has_header and cells.height == 1:
         raise ValueError(f"{path}: has a header and no rows")
-    names = [f"column {j}" for j in range(cells.width)]
+    names, where = [f"column {j}" for j in range(cells.width)], "no header"
     if has_header:
-        names = _column_names(path, line(0), cells.row(0), reading)
+        names, where = _column_names(path, line(0), cells.row(0), reading), f"names in {line(0)}"
     between = {**_DELIMITERS, " ": "blanks"}.get(delimiter, repr(delimiter))
-    description = f"text with {between} between cells, {f'names in {line(0)}' if has_header else 'no header'}"
+    description = f"text with {between} between cells, {where}"
     return Table(path, cells.slice(int(has_header)), names, description, lambda row: line(row + has_header))
 
 
@@ -84,42 +93,35 @@ def _as_utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
         if marked != "utf-8" or not content.isascii():
             text = content.decode(marked).encode()
     except LookupError:
-        raise ValueError(
-            f"encoding must be one that Python knows, such as cp1252 or utf-16; got {encoding!r}"
-        ) from None
+        raise ValueError(f"encoding must be one that Python knows, such as cp1252; got {encoding!r}") from None
     except UnicodeError as error:
         line = 1 + content[: getattr(error, "start", 0)].count(b"\n")
         reason = getattr(error, "reason", error)
         raise ValueError(f"{path}: is not {marked.upper()} text ({reason} in line {line}); {remedy}") from error
     while text.startswith(codecs.BOM_UTF8):  # some programs write the mark twice
         text = text[len(codecs.BOM_UTF8) :]
-    if b"\0" in text:
-        line = 1 + text[: text.index(b"\0")].count(b"\n")
+    before, zero, _ = text.partition(b"\0")
+    if zero:
+        line = 1 + before.count(b"\n")
         raise ValueError(f"{path}, line {line}: has a zero byte; {remedy}")
     return text
 
 
 def _find_delimiter(sample: str, is_whole: bool = True) -> str:
-    r"""Return the delimiter between cells; the last line may be cut off unless the sample is whole.
+    """Return the sign that comes equally often in every line; the last may be cut off unless the sample is whole.
 
-    It is the character that occurs equally often in every line. Of two such characters it is the more frequent one, but
-    never a comma that is a decimal comma: ``5,1;3,5`` are two cells.
-
-    >>> _find_delimiter("a,b;c,d\n"), _find_delimiter("5,1;3,5;x\n4,9;3;y\n"), _find_delimiter("1,2,3;4\n")
-    (',', ';', ',')
+    Of two such signs it is the more frequent one, but never a comma that is a decimal comma: ``5,1;3,5`` are two cells.
     """
     bare = re.sub(r'"[^"]*"', "q", sample)  # quoted text contains no delimiters
     lines = [line for line in re.split(r"[\r\n]+", bare) if line.strip()]
     lines = lines[: -1 if not is_whole and len(lines) > 1 else None][:_SAMPLE_LINES]
     even = [sign for sign in _DELIMITERS if lines[0].count(sign) and len({line.count(sign) for line in lines}) == 1]
     candidates = even or [sign for sign in _DELIMITERS if sign in lines[0]] or [","]
-    best = max(candidates, key=lines[0].count)
-    others = [sign for sign in candidates if sign != ","]
+    best, *others = sorted(candidates, key=lines[0].count, reverse=True)
     if best != "," or not others:
         return best
-    other = max(others, key=lines[0].count)
-    cells = [cell.strip() for line in lines[1:] or lines for cell in line.split(other) if "," in cell]
-    return other if cells and all(_DECIMAL_COMMA.fullmatch(cell) for cell in cells) else best
+    cells = [cell.strip() for line in lines[1:] or lines for cell in line.split(others[0]) if "," in cell]
+    return others[0] if cells and all(_DECIMAL_COMMA.fullmatch(cell) for cell in cells) else best
 
 
 def _read_cells(path: Path, text: bytes, delimiter: str, *, quickly: bool = True) -> pl.DataFrame:
@@ -175,18 +177,13 @@ def _records(path: Path, text: bytes, delimiter: str) -> Iterator[tuple[int, lis
 
 
 def _header_is_first(cells: pl.DataFrame, reading: Reading) -> bool:
-    """Return whether the first row names the columns.
-
-    It does if one of its cells is a name that the user gave; or is a usual name of labels and comes nowhere else in its
-    column; or if none of its cells is a number, and none comes again or there are only numbers below one of them.
-    """
+    """Return whether the first row names the columns, as docs/files.md says."""
     first, below = cells.row(0), cells.slice(1)
     repeats = below.select((pl.col(name) == cell).any() for name, cell in zip(cells.columns, first, strict=True)).row(0)
     usual = () if isinstance(reading.label, str) else LABEL_NAMES
     given = [name for name in (reading.label, *reading.drop, *reading.columns) if isinstance(name, str)]
     named = {part.strip() for name in given for part in (name, *name.split(","))}
-    for cell, repeated in zip(first, repeats, strict=True):
-        # A number may be a position instead.
+    for cell, repeated in zip(first, repeats, strict=True):  # a number may be a position instead
         if (cell in named and not (repeated and NUMBER.fullmatch(cell))) or (cell.lower() in usual and not repeated):
             return True
     if any(NUMBER.fullmatch(cell) for cell in first):
@@ -199,10 +196,8 @@ def _column_names(path: Path, line: str, header: Sequence[str], reading: Reading
     dropped = {f"{name}" for name in reading.drop}
     for j, name in enumerate(header):
         if not name and dropped.isdisjoint((f"{j}", f"{j - len(header)}")):
-            raise ValueError(
-                f"{path}, {line}: column {j} has no name. If it is a row number, leave it out with "
-                f"{option('drop', [j])}; otherwise name it"
-            )
+            remedy = f"If it is a row number, leave it out with {option('drop', [j])}; otherwise name it"
+            raise ValueError(f"{path}, {line}: column {j} has no name. {remedy}")
     names = [name or f"column {j}" for j, name in enumerate(header)]
     ((most_frequent, count),) = Counter(names).most_common(1)
     if count > 1:
@@ -210,8 +205,7 @@ def _column_names(path: Path, line: str, header: Sequence[str], reading: Reading
     return names
 
 
-def read_arff(path: Path, content: bytes, reading: Reading) -> Table:
-    """Read an ARFF file: numbers, nominal values, strings and dates."""
+def _read_arff(path: Path, content: bytes, reading: Reading) -> Table:
     from sklearn.externals import _arff  # scipy's reader supports neither quotes nor line numbers
 
     text = _as_utf8(path, content, reading.encoding).decode()
@@ -227,9 +221,32 @@ def read_arff(path: Path, content: bytes, reading: Reading) -> Table:
         message = str(getattr(error, "message", error)).replace("%d", str(getattr(error, "line", "")))
         reason = message.strip() or type(error).__name__
         raise ValueError(f"{path}: is not a whole ARFF file ({reason.splitlines()[0][:200]})") from error
-    columns = []
-    for j, (name, kind) in enumerate(found["attributes"]):
-        values = [row[j] for row in found["data"]]
-        dtype = pl.Categorical if isinstance(kind, list) else pl.String if kind == "STRING" else pl.Float64
-        columns.append(pl.Series(name, values, dtype=dtype))
-    return table_of_frame(path, pl.DataFrame(columns), "ARFF")
+    types = {
+        name: pl.Categorical if isinstance(kind, list) else pl.String if kind == "STRING" else pl.Float64
+        for name, kind in found["attributes"]
+    }
+    return Table.of_frame(path, pl.DataFrame(found["data"], schema=types, orient="row"), "ARFF")
+
+
+def _read_parquet(path: Path, _content: bytes, _reading: Reading) -> Table:
+    """Read a Parquet file in a child process, which some damaged files end: Polars aborts."""
+    damaged, seconds = f"{path}: is not a whole Parquet file", 60 + path.stat().st_size // _PARQUET_SPEED
+    try:
+        head = pl.scan_parquet(path, glob=False)
+        check_memory(8 * len(head.collect_schema()) * head.select(pl.len()).collect().item())
+        command = [sys.executable, "-P", "-c", _PARQUET_CHILD, str(path), str(memory())]  # -P: nothing from this folder
+        child = subprocess.run(command, capture_output=True, check=False, timeout=seconds)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise ValueError(f"{damaged} ({str(error).splitlines()[0]})") from error
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"{damaged}: it could not be read in {seconds} s") from None
+    if child.returncode == _TOO_LARGE:
+        raise MemoryError("its pages unpack to more than is allowed")
+    if child.returncode or not child.stdout:  # where SIGCHLD is ignored the status is always 0
+        reason = (child.stderr.decode(errors="replace").strip() or "no reason was given").splitlines()[0]
+        raise ValueError(f"{damaged}: its reader ended with status {child.returncode} ({reason[:200]})")
+    return Table.of_frame(path, pl.read_ipc(child.stdout), "Parquet")
+
+
+READERS = {"text": _read_delimited, "arff": _read_arff, "parquet": _read_parquet}
+"""How a file is read, by what it is."""

@@ -1,7 +1,7 @@
 """Numbers without rounding: inputs as fractions, and combinations of whole numbers that are zero.
 
-`check_fraction` takes a float's binary value (`onebit.bounds` reads it as the decimal it is written as). Arrays of
-fractions, and of Python's integers, have exact sums of products.
+A float is taken at its binary value (`onebit.bounds` reads it as the decimal it is written as). Arrays of fractions and
+of Python's integers have exact sums of products.
 """
 
 import math
@@ -49,11 +49,11 @@ def check_points(name: str, rows: Any) -> Objects:
     return np.array([first, *(check_point(f"{name}[{i}]", row, len(first)) for i, row in enumerate(rows[1:], start=1))])
 
 
-def check_dense_rows(name: str, X: Any, n_columns: int) -> Floats:
-    """Return float rows with the given number of columns, or raise a ValueError that names them."""
-    rows = dense(check_rows(X, name))
+def check_dense_rows(X: Any, n_columns: int) -> Floats:
+    """Return float rows with the given number of columns, or raise a ValueError."""
+    rows = dense(check_rows(X))
     if rows.shape[1] != n_columns:
-        raise ValueError(f"{name} must have {n_columns} columns, one per variable; got {rows.shape[1]}")
+        raise ValueError(f"X must have {n_columns} columns, one per variable; got {rows.shape[1]}")
     return rows
 
 
@@ -116,16 +116,7 @@ def _solution(matrix: Objects, right: Objects, inverse: Integers) -> tuple[list[
         digits = digits.astype(object)
         values, right, modulus = values + digits * modulus, (right - matrix @ digits) // _PRIME, modulus * _PRIME
     for value in values:
-        # the denominators so far often are all of this one's.
-        shared *= _denominator(value * shared % modulus, modulus, 1 << bits)
+        # v ≡ n/d modulo M makes v/M near to a fraction over d. The denominators so far often are all of this one's.
+        shared *= Fraction(value * shared % modulus, modulus).limit_denominator(1 << bits).denominator
     half = modulus // 2
     return [(value * shared + half) % modulus - half for value in values], shared
-
-
-def _denominator(value: int, modulus: int, limit: int) -> int:
-    """Return the denominator of the fraction that is `value` modulo a number, with a numerator up to a limit."""
-    last, rest, before, factor = modulus, value, 0, 1
-    while rest > limit:
-        quotient = last // rest
-        last, rest, before, factor = rest, last - quotient * rest, factor, before - quotient * factor
-    return abs(factor)

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
-from onebit.bounds import sharper_margin, transformed_margin
 from onebit.inputs import Floats, check_integer
 from onebit.reporting.figures import log_count_axis, looks, new_figure
 from onebit.reporting.looks import INK, PALETTE
@@ -30,7 +29,6 @@ _LEVELS = {
     "0 < p < ½": to_rgba(_PLUS, 0.15),
     "p ≥ ½": to_rgba(_PLUS, 0.45),
 }
-_MARGIN = "log₂ of the strong margin\nafter the rational kernel"
 _ANSWERS = {True: (PALETTE[0], "has a solution"), False: (PALETTE[1], "has none")}
 _LINES = [
     ("measured_log2", PALETTE[0], "measured"),
@@ -78,10 +76,8 @@ def draw_regions(polynomials: Sequence[HalfspacePolynomial] | None = None, *, re
 
 def _draw_values(axes: Axes, p: HalfspacePolynomial, points: Floats) -> None:
     inside = np.einsum("ij,ij->i", points, points) <= 1.0
-    signs, sizes = p.signs_and_log2(points[inside])
     levels = np.full(len(points), np.nan)
-    # |p| ≥ ½ is log₂|p| ≥ −1.
-    levels[inside] = np.where(signs > 0.0, np.where(sizes >= -1.0, 3, 2), np.where(sizes >= -1.0, 0, 1))
+    levels[inside] = np.digitize(p(points[inside]), [-0.5, 0.0, 0.5])
     image = axes.imshow(
         levels.reshape(math.isqrt(len(points)), -1),
         extent=(-1.0, 1.0, -1.0, 1.0),
@@ -116,54 +112,28 @@ def _draw_borders(axes: Axes, halfspaces: Halfspaces, ticks: Floats, points: Flo
 
 
 def draw_looseness(rows: Sequence[Looseness]) -> Figure:
-    """Return a figure of how far the margin guaranteed by Theorem 5 lies below the measured one.
-
-    Above the data sets by size, below by weak margin, where the guarantee is a curve; all have as many classes.
-    """
+    """Return a figure of how far the margin guaranteed by Theorem 5 lies below the measured one, by the data's size."""
     if not rows or len({row.n_classes for row in rows}) != 1:
         raise ValueError(f"rows must be at least one and share their number of classes; got {list(rows)!r}")
-    with looks():
-        figure, (by_size, by_margin) = new_figure(2, 1, 7.6)
-        by_margin.sharey(by_size)
-        _draw_by_size(by_size, rows)
-        _draw_by_margin(by_margin, rows)
-        for axes in (by_size, by_margin):
-            axes.set_ylabel(_MARGIN)
-            axes.minorticks_off()
-        by_size.set_ylim(top=3)
-        figure.legend(loc="outside lower center", ncols=2)
-    return figure
-
-
-def _draw_by_size(axes: Axes, rows: Sequence[Looseness]) -> None:
     sized = sorted((row for row in rows if row.data != "wedges"), key=lambda row: row.n_examples)
     # The wedges have no size to grow by: they stand beside the curve, not on it.
     others = [row for row in rows if row.data == "wedges"]
     sizes, other_sizes = [row.n_examples for row in sized], [row.n_examples for row in others]
-    for name, colour, label in _LINES:
-        axes.plot(sizes, [getattr(row, name) for row in sized], "o-", color=colour, label=label)
-        axes.plot(other_sizes, [getattr(row, name) for row in others], "D", color=colour, mfc="w")
-    axes.set_title("the bound falls with γ, the margin hardly", fontsize="medium")
-    axes.set_xscale("log")
-    # Sizes within one decade would get crowded labels of their own accord.
-    axes.set_xticks(sizes, [grouped(size) for size in sizes])
-    axes.set_xlabel("examples (●: first rounds of paper_weak,  ◇: wedges)")
-
-
-def _draw_by_margin(axes: Axes, rows: Sequence[Looseness]) -> None:
-    K, measured = rows[0].n_classes, _LINES[0][1]
-    # Enough points that the steps, where a ceiling of the theorem jumps, look upright.
-    grid = np.geomspace(min(0.04, 0.8 * min(row.weak for row in rows)), 1.0, 600)
-    for margin, (_, colour, _) in zip((sharper_margin, transformed_margin), _LINES[1:], strict=True):
-        axes.plot(grid, [margin(K, g).log2 for g in grid], color=colour)
-    for row in rows:
-        marker, fill = ("D", "w") if row.data == "wedges" else ("o", measured)
-        axes.plot(row.weak, row.measured_log2, marker, color=measured, mfc=fill)
-    axes.set_title("the bound as a function of γ, and the same data", fontsize="medium")
-    axes.set_xscale("log")
-    ticks = [0.05, 0.1, 0.2, 0.5, 1.0]
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_xlabel(f"weak margin γ before the kernel (K = {K})")
+    with looks():
+        figure, (axes,) = new_figure(1, 1, 4.2)
+        for name, colour, label in _LINES:
+            axes.plot(sizes, [getattr(row, name) for row in sized], "o-", color=colour, label=label)
+            axes.plot(other_sizes, [getattr(row, name) for row in others], "D", color=colour, mfc="w")
+        axes.set_title("the bound falls with γ, the margin hardly", fontsize="medium")
+        axes.set_xscale("log")
+        # Sizes within one decade would get crowded labels of their own accord.
+        axes.set_xticks(sizes, [grouped(size) for size in sizes])
+        axes.minorticks_off()
+        axes.set_ylim(top=3)
+        axes.set_xlabel("examples (●: first rounds of paper_weak,  ◇: wedges)")
+        axes.set_ylabel("log₂ of the strong margin\nafter the rational kernel")
+        figure.legend(loc="outside lower center", ncols=2)
+    return figure
 
 
 def draw_solving_time(rows: Sequence[SolvingRow]) -> Figure:

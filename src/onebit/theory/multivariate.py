@@ -1,6 +1,6 @@
 """Polynomials of several variables with exact coefficients, and Lemma 9: each is a vector in a kernel's space.
 
-The norm of a polynomial is the Euclidean norm of its coefficients. A kernel k(x,x') = Σⱼ aⱼ⟨x,x'⟩ʲ with aⱼ > 0 has one
+A kernel k(x,x') = Σⱼ aⱼ⟨x,x'⟩ʲ with aⱼ > 0 has one
 coordinate per monomial,
 
     φ_α(x) = x^α · sqrt(a_|α| · multinomial(α)),        so that ⟨φ(x), φ(x')⟩ = k(x,x').
@@ -27,7 +27,7 @@ from onebit.bounds.claims import log2
 from onebit.inputs import Floats, check_integer
 from onebit.kernels import Multinomial, Polynomial, Rational
 from onebit.theory import exact
-from onebit.theory.exact import Number, Objects, check_point, whole_multiple
+from onebit.theory.exact import Number, check_point, whole_multiple
 
 _MAX_FEATURES = 1_000_000  # the most coordinates a feature map will list: eight megabytes for a single row
 
@@ -47,23 +47,16 @@ def _multinomial(alpha: _Exponents) -> int:
 
 
 def _to_float(coefficient: Fraction) -> float:
-    try:
-        return float(coefficient)
-    except OverflowError:
-        size = f"about 2^{log2(abs(coefficient)):.0f}"
-        raise OverflowError(f"a coefficient is {size}, too large for a float; use the exact functions") from None
-
-
-def _monomial(x: Objects, alpha: _Exponents) -> Fraction:
-    """Return x^α, exactly."""
-    return Fraction(math.prod(x**alpha))
+    if (size := log2(abs(coefficient))) >= 1024.0:
+        raise OverflowError(f"a coefficient is about 2^{size:.0f}, too large for a float; use the exact functions")
+    return float(coefficient)
 
 
 class MultivariatePolynomial:
     """A polynomial in d variables: exponents (α₁,…,α_d) → coefficient, a fraction.
 
-    It never changes. Add, subtract, multiply and raise to a power with the usual signs. Evaluate one point exactly with
-    `evaluate`, many in floating point by calling it.
+    It never changes, and is added, multiplied and raised to a power with the usual signs. Evaluate one point exactly
+    with `evaluate`, many in floating point by calling it. Its norm is the Euclidean norm of the coefficients.
 
     Parameters
     ----------
@@ -81,8 +74,6 @@ class MultivariatePolynomial:
     >>> p.degree, p.squared_norm, p.evaluate([Fraction(1, 3), 1])
     (2, Fraction(34, 1), Fraction(34, 9))
     """
-
-    __slots__ = ("_coefficients", "_n_variables")
 
     def __init__(self, n_variables: int, coefficients: Mapping[_Exponents, Number]) -> None:
         self._n_variables = check_integer("n_variables", n_variables, low=1)
@@ -102,11 +93,6 @@ class MultivariatePolynomial:
         return polynomial
 
     @classmethod
-    def constant(cls, n_variables: int, value: Number) -> "MultivariatePolynomial":
-        """Return the polynomial that is the same everywhere."""
-        return cls(n_variables, {(0,) * check_integer("n_variables", n_variables, low=1): value})
-
-    @classmethod
     def variables(cls, n_variables: int) -> tuple["MultivariatePolynomial", ...]:
         """Return x₁,…,x_d as polynomials to calculate with."""
         d = check_integer("n_variables", n_variables, low=1)
@@ -118,7 +104,7 @@ class MultivariatePolynomial:
         # ⟨v,x⟩ʲ = Σ_{|α|=j} multinomial(α)·v^α·x^α: no products of polynomials are needed.
         g, v = check_point("coefficients", coefficients), check_point("direction", direction)
         terms = {
-            alpha: value * _multinomial(alpha) * _monomial(v, alpha)
+            alpha: value * _multinomial(alpha) * math.prod(v**alpha)
             for degree, value in enumerate(g)
             if value
             for alpha in _exponents_of_degree(len(v), degree)
@@ -143,7 +129,7 @@ class MultivariatePolynomial:
     @property
     def squared_norm(self) -> Fraction:
         """‖p‖², exactly."""
-        return sum((value**2 for value in self._coefficients.values()), Fraction(0))
+        return Fraction(sum(value**2 for value in self._coefficients.values()))
 
     @property
     def log2_norm(self) -> float:
@@ -153,38 +139,34 @@ class MultivariatePolynomial:
     def evaluate(self, x: Sequence[Number]) -> Fraction:
         """Return p(x), exactly."""
         point = check_point("x", x, self.n_variables)
-        return sum((value * _monomial(point, alpha) for alpha, value in self._coefficients.items()), Fraction(0))
+        return Fraction(sum(value * math.prod(point**alpha) for alpha, value in self._coefficients.items()))
 
     def __call__(self, X: Any) -> Floats:
         """Return p for every row in floating point; terms of mixed sign may cancel, so prefer `evaluate` for proofs."""
-        rows = exact.check_dense_rows("X", X, self.n_variables)
+        rows = exact.check_dense_rows(X, self.n_variables)
         values = np.zeros(len(rows))
         for alpha, value in self._coefficients.items():
             values += _to_float(value) * np.prod(rows ** np.array(alpha, dtype=np.float64), axis=1)
         return values
 
     def __add__(self, other: "MultivariatePolynomial | Number") -> "MultivariatePolynomial":
-        total = self.coefficients
-        for alpha, value in self._like(other)._coefficients.items():
-            total[alpha] = total.get(alpha, Fraction(0)) + value
+        mine, others = self._coefficients, self._like(other)._coefficients
+        total = {alpha: mine.get(alpha, Fraction(0)) + others.get(alpha, Fraction(0)) for alpha in {**mine, **others}}
         return self._of(self.n_variables, total)
 
     def __neg__(self) -> "MultivariatePolynomial":
-        return self._of(self.n_variables, {alpha: -value for alpha, value in self._coefficients.items()})
+        return -1 * self
 
     def __sub__(self, other: "MultivariatePolynomial | Number") -> "MultivariatePolynomial":
-        return self + -self._like(other)
+        return self + -1 * self._like(other)
 
     def __rsub__(self, other: Number) -> "MultivariatePolynomial":
-        return self._like(other) - self
+        return -self + other
 
     def __mul__(self, other: "MultivariatePolynomial | Number") -> "MultivariatePolynomial":
         # Over one denominator the inner loop works on integers, which is ten times faster than on fractions.
         mine, others = self._coefficients, self._like(other)._coefficients
-        (left, shared_left), (right, shared_right) = (
-            whole_multiple(mine.values()),
-            whole_multiple(others.values()),
-        )
+        (left, shared_left), (right, shared_right) = whole_multiple(mine.values()), whole_multiple(others.values())
         product: dict[_Exponents, int] = {}
         for alpha, a in zip(mine, left, strict=True):
             for beta, b in zip(others, right, strict=True):
@@ -198,7 +180,7 @@ class MultivariatePolynomial:
 
     def __pow__(self, n: int) -> "MultivariatePolynomial":
         # Not by squaring: two large polynomials cost more to multiply than a large and a small one, n times.
-        return math.prod([self] * check_integer("n", n, low=0), start=self.constant(self.n_variables, 1))
+        return math.prod([self] * check_integer("n", n, low=0), start=self._like(1))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MultivariatePolynomial):
@@ -219,7 +201,7 @@ class MultivariatePolynomial:
 
     def _like(self, other: "MultivariatePolynomial | Number") -> "MultivariatePolynomial":
         if not isinstance(other, MultivariatePolynomial):
-            return self.constant(self.n_variables, other)
+            return MultivariatePolynomial(self.n_variables, {(0,) * self.n_variables: other})
         if other.n_variables != self.n_variables:
             raise ValueError(
                 f"polynomials must have the same variables; got {self.n_variables} and {other.n_variables}. "
@@ -321,7 +303,7 @@ class FeatureMap:
 
     def __call__(self, X: Any) -> Floats:
         """Return φ of every row, in floating point."""
-        rows = self.kernel.prepare(exact.check_dense_rows("X", X, self.n_variables))
+        rows = self.kernel.prepare(exact.check_dense_rows(X, self.n_variables))
         features: Floats = np.tile(self._scales, (len(rows), 1))
         for entries, powers in zip(rows.T, np.array(self.exponents).T, strict=True):
             features *= entries[:, None] ** powers
@@ -332,13 +314,12 @@ class FeatureMap:
         left, right = check_point("x", x, self.n_variables), check_point("other", other, self.n_variables)
         # x^α·x'^α = (xx')^α, entry by entry, so that powers are taken once.
         products, terms = left * right, zip(self.squared_scales, self.exponents, strict=True)
-        return sum((square * _monomial(products, alpha) for square, alpha in terms), Fraction(0))
+        return Fraction(sum(square * math.prod(products**alpha) for square, alpha in terms))
 
     def vector(self, polynomial: MultivariatePolynomial) -> Floats:
         """Return Lemma 9's c, with p(x) = ⟨c, φ(x)⟩."""
         coefficients = self._coefficients(polynomial)
-        values = [_to_float(coefficients.get(alpha, Fraction(0))) for alpha in self.exponents]
-        return np.array(values) / self._scales
+        return np.array([_to_float(coefficients.get(alpha, Fraction(0))) for alpha in self.exponents]) / self._scales
 
     def polynomial(self, vector: npt.ArrayLike) -> MultivariatePolynomial:
         """Return the polynomial ⟨c, φ(·)⟩ of a vector c: the way back of `vector`, up to rounding."""
@@ -353,8 +334,7 @@ class FeatureMap:
     def squared_vector_norm(self, polynomial: MultivariatePolynomial) -> Fraction:
         """Return ‖c‖² = Σ p_α² / (a_|α|·multinomial(α)) of Lemma 9's c, exactly."""
         terms = self._coefficients(polynomial).items()
-        squares = (value**2 / (self.weight(sum(alpha)) * _multinomial(alpha)) for alpha, value in terms)
-        return sum(squares, Fraction(0))
+        return Fraction(sum(p**2 / (self.weight(sum(alpha)) * _multinomial(alpha)) for alpha, p in terms))
 
     def _coefficients(self, polynomial: MultivariatePolynomial) -> dict[_Exponents, Fraction]:
         if polynomial.n_variables != self.n_variables:

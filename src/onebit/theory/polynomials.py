@@ -15,6 +15,7 @@ Klivans, Servedio (2008). Learning intersections of halfspaces with a margin. JC
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -75,8 +76,7 @@ class Halfspaces:
 
     def scores(self, x: Sequence[Number]) -> list[Fraction]:
         """Return ⟨v₁,x⟩,…,⟨v_m,x⟩, exactly."""
-        scores: list[Fraction] = (self.directions @ check_point("x", x, self.n_variables)).tolist()
-        return scores
+        return list(self.directions @ check_point("x", x, self.n_variables))
 
     def side(self, x: Sequence[Number]) -> int:
         """Return 1 if x is in R⁺, −1 if it is in R⁻, 0 if it is in neither; exactly."""
@@ -88,7 +88,7 @@ class Halfspaces:
 
     def sides(self, X: Any) -> Integers:
         """Return the side of every row, in floating point."""
-        rows = check_dense_rows("X", X, self.n_variables)
+        rows = check_dense_rows(X, self.n_variables)
         lowest = (rows @ self.matrix.T).min(axis=1) / float(self.margin)
         sides = (lowest >= 1.0).astype(np.int64) - (lowest <= -1.0)
         return np.where(np.einsum("ij,ij->i", rows, rows) <= 1.0, sides, 0)
@@ -97,11 +97,16 @@ class Halfspaces:
         return f"Halfspaces(directions={self.matrix.tolist()}, margin={float(self.margin)})"
 
 
-class HalfspacePolynomial:
+class HalfspacePolynomial(ABC):
     """A polynomial that is at least ½ on R⁺ and at most −½ on R⁻, kept in the form it was built in.
 
     `evaluate` is exact at any degree, calling it on rows is fast, and neither needs the coefficients. `expand`
     multiplies them out, which is feasible while `n_coefficients` is in the thousands.
+
+    Parameters
+    ----------
+    halfspaces : Halfspaces
+        The directions vᵢ and the margin γ.
     """
 
     degree_bound: int
@@ -114,17 +119,17 @@ class HalfspacePolynomial:
             raise ValueError(f"halfspaces must be a Halfspaces(directions, margin); got {halfspaces!r}")
         self.halfspaces = halfspaces
 
+    @abstractmethod
     def _parts(self, z: Any) -> tuple[Any, ...]:
         """Return what one halfspace gives to p, for z = ⟨vᵢ,x⟩, a number or a polynomial of one variable."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _assembled(self, parts: Sequence[Sequence[Any]]) -> Any:
         """Return p from the parts of every halfspace, which are numbers or polynomials."""
-        raise NotImplementedError
 
-    def _values_and_exponents(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Return p·2⁻ᵉ and e for rows of ⟨v₁,x⟩,…,⟨v_m,x⟩, in floating point."""
-        raise NotImplementedError
+    @abstractmethod
+    def _in_floats(self, scores: Floats) -> Floats:
+        """Return p for rows of ⟨v₁,x⟩,…,⟨v_m,x⟩, in floating point."""
 
     def evaluate(self, x: Sequence[Number]) -> Fraction:
         """Return p(x), exactly."""
@@ -133,10 +138,8 @@ class HalfspacePolynomial:
     def expand(self) -> MultivariatePolynomial:
         """Return the polynomial with its coefficients multiplied out, exactly."""
         # The parts in one variable first: most products of polynomials then are of such.
-        parts, ridge = self._parts(_IDENTITY), MultivariatePolynomial.ridge
-        expanded: MultivariatePolynomial = self._assembled(
-            [[ridge(part.coef, v) for part in parts] for v in self.halfspaces.directions]
-        )
+        parts, ridge, v = self._parts(_IDENTITY), MultivariatePolynomial.ridge, self.halfspaces.directions
+        expanded: MultivariatePolynomial = self._assembled([[ridge(part.coef, each) for part in parts] for each in v])
         return expanded
 
     @property
@@ -144,20 +147,13 @@ class HalfspacePolynomial:
         """The most coefficients that the expansion can have: one per monomial of degree at most `degree_bound`."""
         return math.comb(self.degree_bound + self.halfspaces.n_variables, self.halfspaces.n_variables)
 
-    def signs_and_log2(self, X: Any) -> tuple[Floats, Floats]:
-        """Return sign p and log₂|p| for rows within the unit ball, in floating point: p itself often overflows."""
-        rows = check_dense_rows("X", X, self.halfspaces.n_variables)
-        # Beyond the ball the theorems promise nothing, and the sizes below may overflow.
-        check_unit_ball(rows)
-        values, exponents = self._values_and_exponents(rows @ self.halfspaces.matrix.T)
-        with np.errstate(divide="ignore"):
-            return np.sign(values), np.log2(np.abs(values)) + exponents
-
     def __call__(self, X: Any) -> Floats:
-        """Return p for every row, in floating point; ±∞ where it does not fit."""
-        signs, sizes = self.signs_and_log2(X)
+        """Return p for every row within the unit ball, in floating point; ±∞ where it does not fit."""
+        rows = check_dense_rows(X, self.halfspaces.n_variables)
+        # Beyond the ball the theorems promise nothing, and infinities may meet.
+        check_unit_ball(rows)
         with np.errstate(over="ignore"):
-            return signs * np.exp2(sizes)
+            return self._in_floats(rows @ self.halfspaces.matrix.T)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.halfspaces!r})"
@@ -185,11 +181,6 @@ def _exact(z: Number | Polynomial) -> Any:
 class ChebyshevConstruction(HalfspacePolynomial):
     """Theorem 7's polynomial: p(x) = m + ½ − Σᵢ Tₛ(1 − ⟨vᵢ,x⟩)ʳ.
 
-    Parameters
-    ----------
-    halfspaces : Halfspaces
-        The directions vᵢ and the margin γ.
-
     Examples
     --------
     >>> p = ChebyshevConstruction(Halfspaces([[1, 0], [0, 1]], margin=0.25))
@@ -214,19 +205,12 @@ class ChebyshevConstruction(HalfspacePolynomial):
     def _assembled(self, parts: Sequence[Sequence[Any]]) -> Any:
         return len(parts) + Fraction(1, 2) - sum(power for (power,) in parts)
 
-    def _values_and_exponents(self, scores: Floats) -> tuple[Floats, Floats]:
-        z = 1.0 - scores
-        # Tₙ is cos(n·arccos z) within [−1, 1], and cosh(n·arccosh z) beyond, where
-        # log₂ cosh t = (t + log(1 + e^(−2t)))/log 2 − 1 overflows nowhere.
-        inner = np.cos(self.s * np.arccos(np.clip(z, -1.0, 1.0)))
-        grown = self.s * np.arccosh(np.maximum(z, 1.0))
-        outer = (grown + np.log1p(np.exp(-2.0 * grown))) / math.log(2.0) - 1.0
-        with np.errstate(divide="ignore"):
-            sizes = self.r * np.where(z > 1.0, outer, np.log2(np.abs(inner)))
-        # The powers outgrow a float, so all terms are taken relative to the largest.
-        scale = np.maximum(sizes.max(axis=1), 0.0)
-        powers = np.where(z > 1.0, 1.0, np.sign(inner)) ** self.r * np.exp2(sizes - scale[:, None])
-        return (scores.shape[1] + 0.5) * np.exp2(-scale) - powers.sum(axis=1), scale
+    def _in_floats(self, scores: Floats) -> Floats:
+        # Tₙ is cos(n·arccos z) within [−1, 1], and cosh(n·arccosh z) beyond.
+        inner = np.cos(self.s * np.arccos(np.clip(1.0 - scores, -1.0, 1.0)))
+        outer = np.cosh(self.s * np.arccosh(np.maximum(1.0 - scores, 1.0)))
+        values: Floats = scores.shape[1] + 0.5 - (np.where(scores < 0.0, outer, inner) ** self.r).sum(axis=1)
+        return values
 
 
 def stairs(n: int, z: Number | Polynomial) -> Any:
@@ -254,11 +238,6 @@ class RationalConstruction(HalfspacePolynomial):
 
     p = 2^(1 − s(s+1)rm)·q with q(x) = Σᵢ A(zᵢ)·∏_{j≠i} B(zⱼ) − (m−½)·∏ⱼ B(zⱼ) and zᵢ = ⟨vᵢ,x⟩/γ; A and B are those of
     `numerator_and_denominator`.
-
-    Parameters
-    ----------
-    halfspaces : Halfspaces
-        The directions vᵢ and the margin γ.
 
     Examples
     --------
@@ -299,14 +278,15 @@ class RationalConstruction(HalfspacePolynomial):
             total, product = total * b + product * a, product * b
         return Fraction(2) ** self.log2_scale * (total - (len(parts) - Fraction(1, 2)) * product)
 
-    def _values_and_exponents(self, scores: Floats) -> tuple[Floats, Floats]:
-        # With u = |z|, c = (P(u)/−P(−u))ʳ: S = ±(1+c)/(1−c) and B = (−P(−u))ʳ·(1−c), each free of overflow.
+    def _in_floats(self, scores: Floats) -> Floats:
+        # With u = |z|, c = (P(u)/−P(−u))ʳ: S = ±(1+c)/(1−c) and B = (−P(−u))ʳ·(1−c), here over 2^(s(s+1)r).
         u = np.abs(scores) / float(self.halfspaces.margin)
-        ratio, size = (u - 1.0) / (u + 1.0), np.log2(u + 1.0)
-        for i in range(1, self.s + 1):
-            ratio *= ((u - 2.0**i) / (u + 2.0**i)) ** 2
-            size += 2.0 * np.log2(u * 2.0**-i + 1.0)
+        ratio, size = (u - 1.0) / (u + 1.0), u + 1.0
+        for step in 2.0 ** np.arange(1, self.s + 1):
+            ratio *= ((u - step) / (u + step)) ** 2
+            size *= (u / step + 1.0) ** 2
         c = ratio**self.r
         # At u = 0, c = −1 and S = 0, whatever the sign.
-        values = (np.sign(scores) * (1.0 + c) / (1.0 - c)).sum(axis=1) - (scores.shape[1] - 0.5)
-        return values, 1.0 + (self.r * size + np.log2(1.0 - c)).sum(axis=1)
+        quotients = (np.sign(scores) * (1.0 + c) / (1.0 - c)).sum(axis=1) - (scores.shape[1] - 0.5)
+        values: Floats = 2.0 * quotients * (size**self.r * (1.0 - c)).prod(axis=1)
+        return values

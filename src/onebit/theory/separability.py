@@ -23,16 +23,11 @@ from onebit.labels import check_labels, classes_and_codes
 from onebit.theory import certificates
 from onebit.theory.certificates import Certificate, Examples, Kind, Separator
 from onebit.theory.exact import vanishing_weights
-from onebit.theory.nearest_point import GAP, Hull, as_decimals, nearest_point
+from onebit.theory.nearest_point import GAP, Hull, nearest_point
 
 _LONGEST = 1e307  # lengths of a few such rows together are floats still
 _UNIT_BALL_SLACK = 1e-10  # what normalizing rows in floats adds to their length, with much to spare
 _SETTLED = 1e-8  # two sides as near as this need no second attempt
-# A combination longer than this share of the radius is not zero, where shares and lengths are floats of full precision.
-_PERHAPS_ZERO = 1e-6
-_ANY_LENGTH = 2.0**-1000
-# Twice the numbers in X and coordinates times active vertices squared: beyond it decimals take more than some seconds.
-_MOST_WORK = 5e6
 # A share of the largest k(x, x) that is a few units of a float's last place: what is left then is rounding.
 _ROUNDING = 1e-15
 # How far L·Lᵀ may miss the kernel: far more than rounding does, far less than a kernel that is not positive definite.
@@ -58,13 +53,11 @@ class Margin:
     """
 
     weak: float
-    """The largest weak margin that was found; the vectors have it. 0.0 if none was."""
     strong: float
-    """The largest strong margin that was found; the vectors have it. 0.0 if none was."""
+    """The largest margins that were found; the vectors have them. 0.0 if none was."""
     weak_limit: float
-    """No weak margin is larger. 0.0: the set is proved not to be weakly separable."""
     strong_limit: float
-    """No strong margin is larger. 0.0: the set is proved not to be strongly separable."""
+    """No weak, or strong, margin is larger. 0.0: the set is proved not to be weakly, or strongly, separable."""
     weak_vectors: Floats | None
     strong_vectors: Floats | None
     weak_certificate: Certificate
@@ -90,21 +83,21 @@ class Margin:
     @property
     def weak_separator(self) -> Separator | None:
         """Why the weak margin is at least `weak`; None if none was found."""
-        vectors = self.weak_vectors
-        return None if vectors is None else Separator("weak", self.classes, vectors, self.weak)
+        return self._separator("weak", self.weak_vectors, self.weak)
 
     @property
     def strong_separator(self) -> Separator | None:
         """Why the strong margin is at least `strong`; None if none was found."""
-        vectors = self.strong_vectors
-        return None if vectors is None else Separator("strong", self.classes, vectors, self.strong)
+        return self._separator("strong", self.strong_vectors, self.strong)
+
+    def _separator(self, kind: Kind, vectors: Floats | None, margin: float) -> Separator | None:
+        return None if vectors is None else Separator(kind, self.classes, vectors, margin)
 
     @property
     def mixed_classes(self) -> list[Any]:
         """The classes that provably no hyperplane through the origin tells from all the rest."""
         lengths = [certificate.length for certificate in self.strong_certificates]
-        mixed: list[Any] = self.classes[np.equal(lengths, 0.0)].tolist()
-        return mixed
+        return list(self.classes[np.equal(lengths, 0.0)].tolist())
 
     @property
     def promises(self) -> list[Claim]:
@@ -153,7 +146,7 @@ def margin(
 
     The cost depends on the number of conditions that hold with equality at the end, at most K·d, far more than on the
     number of examples. With a kernel, d is the numerical rank of the Gram matrix. Columns may have any units; when
-    floats do not settle the matter, it is tried again in decimals of 100 digits, and then in whole numbers.
+    floats do not settle the matter, it is tried again with columns of similar size, and then in whole numbers.
 
     Parameters
     ----------
@@ -186,7 +179,7 @@ def margin(
     largest = float(np.abs(rows).max())
     if kernel is None and largest * math.sqrt(rows.shape[1]) > _LONGEST:
         raise ValueError(f"X must have rows no longer than {_LONGEST:g}; it holds {largest!r}. Divide all of X by 1e10")
-    report = on_progress if on_progress is not None else lambda _progress: None
+    report = on_progress or (lambda _progress: None)
     search = _Search(Examples.of(rows, codes, kernel), names, report)
     weak, strong = search.two_classes() if len(names) == 2 else search.many_classes()
     report(Progress(1.0, "done", max(_gap(weak.margin, weak.limit), _gap(strong.margin, strong.limit))))
@@ -291,10 +284,7 @@ class _Search:
         return vectors / (length or 1.0)
 
     def _solve(self, strong_class: int | None, name: str, start: float, share: float) -> _Side:
-        """Return the best of as many attempts as it takes for the two sides of a hull to meet.
-
-        The problem is `share` of the whole search, and `start` of it was done before.
-        """
+        """Return the best of as many attempts as it takes for a hull's sides to meet, `share` of the whole search."""
         furthest = 0.0
 
         def report(gap: float) -> None:
@@ -303,20 +293,21 @@ class _Search:
             furthest = max(furthest, math.log(min(max(gap, GAP), 1.0)) / math.log(GAP))
             self._on_progress(Progress(round(start + share * furthest, 9), name, gap))
 
-        hull = Hull(self._points, self._codes, len(self._classes), strong_class)
-        own = self._codes if strong_class is None else np.where(self._codes == strong_class, 0, -1)
+        codes, classes = self._codes, np.arange(len(self._classes))
+        hull, own, factor = Hull("weak", self._points, codes, classes), codes, 1.0
+        if strong_class is not None:
+            hull = Hull("strong", self._points, codes, classes[strong_class : strong_class + 1])
+            # A strong margin is twice what one class's products are at least.
+            own, factor = np.where(codes == strong_class, 0, -1), 0.5
         examples = self._examples._replace(codes=own)
         tried: list[_Side] = []
         for vectors, vertices, weights in self._attempts(hull, report):
             unit, certificate = self._unit(vectors), self._certificate(hull.kind, *hull.conditions(vertices), weights)
-            # A strong margin is twice what one class's products are at least.
-            least = examples.attained(hull.kind, unit) * (1.0 if strong_class is None else 0.5)
-            tried.append(_Side(least, certificate.length, unit, (certificate,)))
+            tried.append(_Side(examples.attained(hull.kind, unit) * factor, certificate.length, unit, (certificate,)))
             best, shortest = max(tried, key=lambda each: each.margin), min(tried, key=lambda each: each.limit)
             if best.margin >= (1.0 - _SETTLED) * shortest.limit:
                 break
-            is_short = certificate.length <= max(_PERHAPS_ZERO * self.radius, _ANY_LENGTH)
-            zero = self._exact_zero(hull, vertices) if best.margin <= 0.0 and is_short else None
+            zero = self._exact_zero(hull, vertices) if best.margin <= 0.0 else None
             if zero is not None:
                 return best._replace(limit=0.0, certificates=(zero,))
         return best._replace(limit=shortest.limit, certificates=shortest.certificates)
@@ -324,37 +315,32 @@ class _Search:
     def _attempts(
         self, hull: Hull, report: Callable[[float], None]
     ) -> Iterator[tuple[Floats, Integers, npt.NDArray[Any]]]:
-        """Yield vectors, vertices and their weights, each time from more work."""
+        """Yield vectors, vertices and their weights: of the points, then of columns of similar size."""
         # Two equal examples with different labels refute every margin, and no search is needed.
         conflict = hull.cancelling(*self._conflict) if self._conflict is not None else None
         if conflict is not None:
             yield np.zeros((1, self._rows.shape[1])), conflict, np.array([1, 1], dtype=object)
             return
-        point = nearest_point(hull, report)
-        weights = point.weights
+        K, (direction, vertices, weights, _) = len(hull.classes), nearest_point(hull, report)
         if self._kernel is not None:
-            coefficients = np.zeros((len(self._rows), len(hull.classes)))
-            np.add.at(coefficients, hull.conditions(point.vertices)[0], hull.signs(point.vertices) * weights[:, None])
-            yield coefficients.T, point.vertices, weights
+            coefficients = np.zeros((len(self._rows), K))
+            np.add.at(coefficients, hull.conditions(vertices)[0], hull.signs(vertices) * weights[:, None])
+            yield coefficients.T, vertices, weights
             return
-        vectors = point.direction.reshape(len(hull.classes), -1)
-        yield vectors if self._basis is None else vectors @ self._basis, point.vertices, weights
+        vectors = direction.reshape(K, -1)
+        yield vectors if self._basis is None else vectors @ self._basis, vertices, weights
         # Separability, unlike the margin, does not depend on the columns' units.
-        similar = np.frexp(np.abs(self._rows).max(axis=0))[1]
-        own = np.full_like(similar, math.frexp(self.radius)[1])
-        is_small = 2 * self._rows.size + hull.dimension * len(point.vertices) ** 2 <= _MOST_WORK
-        for exponents, convert in ((similar, np.asarray), (own, as_decimals))[: 1 + is_small]:
-            scaled = hull.at(convert(np.ldexp(self._rows, -exponents)))
-            point = nearest_point(scaled, report, point.vertices)
-            vectors = np.ldexp(point.direction.reshape(len(hull.classes), -1), exponents.min() - exponents)
-            yield vectors, point.vertices, point.weights
+        exponents = np.frexp(np.abs(self._rows).max(axis=0))[1]
+        similar = hull._replace(points=np.ldexp(self._rows, -exponents))
+        direction, vertices, weights, _ = nearest_point(similar, report, vertices)
+        yield np.ldexp(direction.reshape(K, -1), exponents.min() - exponents), vertices, weights
 
     def _exact_zero(self, hull: Hull, vertices: Integers) -> Certificate | None:
         """Return the certificate of length 0 over these vertices, if there is one."""
         if self._kernel is not None:
             return None
         # Every column in its own units, so that the whole numbers stay short.
-        columns = [certificates.whole(column)[0] for column in hull.at(self._rows).rows(vertices).T]
+        columns = [certificates.whole(column)[0] for column in hull._replace(points=self._rows).rows(vertices).T]
         weights = vanishing_weights(np.array(columns, dtype=object).T)
         if weights is None:
             return None
@@ -364,8 +350,7 @@ class _Search:
 
 def _kernel_points(rows: Floats, kernel: Kernel) -> tuple[float, Floats]:
     """Return the root of the largest k(x, x), and points no longer than 1 whose products are the kernel's over it."""
-    parts = np.split(rows, range(_BLOCK, len(rows), _BLOCK))
-    left = np.concatenate([np.diagonal(kernel(part)) for part in parts])
+    left = np.concatenate([np.diagonal(kernel(part)) for part in np.split(rows, range(_BLOCK, len(rows), _BLOCK))])
     if not np.isfinite(left).all() or left.min() < 0.0:
         raise ValueError(f"kernel must have finite k(x, x) ≥ 0; {kernel!r} gives {left.min()!r}")
     largest, factor, count = float(left.max()), np.zeros((len(rows), 16)), 0

@@ -31,6 +31,7 @@ export class Arena {
     this.setups = { watch: { ...DEFAULTS.watch, ...recall("watch") }, draw: { ...DEFAULTS.draw, ...recall("draw") } };
     this.playing = false;
     this.pictures = [];
+    this.promises = [];
     this.grid = 3;
     this.announced = 0;
     this.turn = 0;
@@ -153,39 +154,19 @@ export class Arena {
     this.pictures.forEach((picture) => (picture.drawn = -1));
     byId("pictures").replaceChildren(...this.pictures.map((picture) => picture.figure));
     byId("voices").replaceChildren(make("p", { class: "hint" }, "Move over a picture, or focus it and use the arrow keys."));
+    this.promises = [];
     this.show(frame);
-    if (frame.state === "warming up") this.waitUntilReady(frame.id);
-    else if (frame.learners.some((learner) => learner.promise === null)) this.waitForPromises(frame.id);
+    this.fetchPromises();
   }
 
-  async waitUntilReady(id) {
-    while (this.setup.id === id) {
-      await pause(250);
-      if (this.setup.id !== id) return;
-      try {
-        const frame = await get(`sessions/${id}`);
-        if (this.setup.id !== id) return;
-        if (!this.playing) this.show(frame);
-        if (frame.state !== "warming up") return this.waitForPromises(id);
-      } catch (problem) {
-        return this.complain(problem);
-      }
-    }
-  }
-
-  async waitForPromises(id) {
-    for (let tries = 0; tries < 40; tries++) {
-      await pause(700);
-      if (this.setup.id !== id || !this.frame) return;
-      if (this.frame.learners.every((learner) => learner.promise !== null)) return;
-      if (this.playing) continue;
-      try {
-        const frame = await get(`sessions/${id}`);
-        if (this.setup.id === id && !this.playing) this.show(frame);
-      } catch {
-        return;
-      }
-    }
+  // What the theorems promise on these rows; to measure their margins takes a while.
+  async fetchPromises() {
+    const id = this.setup.id;
+    const turn = (this.promisesTurn = (this.promisesTurn ?? 0) + 1);
+    const found = await get(`sessions/${id}/promises`).catch(() => this.pictures.map(() => ({ mistakes: null, says: "not measured" })));
+    if (turn !== this.promisesTurn || id !== this.setup.id || !this.frame) return;
+    this.promises = found;
+    this.show(this.frame);
   }
 
   chooseLearner(box) {
@@ -287,6 +268,7 @@ export class Arena {
 
   async advance(rounds) {
     const id = this.setup.id;
+    const slow = setTimeout(() => this.showState("working (code is compiled, once) …"), 1500);
     try {
       const frame = await post(`sessions/${id}/advance`, { rounds });
       if (id !== this.setup.id) return false;
@@ -304,6 +286,8 @@ export class Arena {
       }
       this.complain(problem);
       return false;
+    } finally {
+      clearTimeout(slow);
     }
   }
 
@@ -317,8 +301,9 @@ export class Arena {
     try {
       this.complain(null);
       const frame = await post(`sessions/${id}/points`, { points });
-      if (id === this.setup.id) this.show(frame);
-      this.waitForPromises(id);
+      if (id !== this.setup.id) return;
+      this.show(frame);
+      this.fetchPromises();
     } catch (problem) {
       this.complain(problem);
     }
@@ -337,6 +322,7 @@ export class Arena {
   show(frame) {
     this.frame = frame;
     const { stream, learners } = frame;
+    learners.forEach((learner, at) => (learner.promise = this.promises[at]));
     this.say(stream.says);
     const colors = stream.labels.map((_, label) => this.color(label));
     this.pictures.forEach((picture, at) => {
@@ -356,16 +342,14 @@ export class Arena {
     this.refreshRegions();
   }
 
-  showState() {
-    const isWarm = this.frame.state !== "warming up";
-    const said = { "warming up": "warming up (compiling, once) …", finished: "the stream is over", failed: this.frame.why_failed };
-    byId("state").textContent = said[this.frame.state] ?? "";
-    byId("state").classList.toggle("busy", !isWarm);
+  showState(working = "") {
+    byId("state").textContent = working || (this.frame?.state === "finished" ? "the stream is over" : "");
+    byId("state").classList.toggle("busy", Boolean(working));
   }
 
   showButtons() {
     byId("play").textContent = this.playing ? "❚❚ Pause" : "▶ Play";
-    byId("play").disabled = !this.frame || this.frame.state === "failed";
+    byId("play").disabled = !this.frame;
     byId("step").disabled = !this.frame || this.frame.state !== "ready";
   }
 
@@ -430,7 +414,7 @@ export class Arena {
     try {
       while (this.frame && this.setup.id) {
         const at = this.pictures.findIndex((picture) => picture.drawn !== this.frame.round);
-        if (at < 0 || !["ready", "finished"].includes(this.frame.state)) break;
+        if (at < 0) break;
         // The one that has waited longest.
         const oldest = this.pictures.reduce((best, picture, i) => (picture.drawn < this.pictures[best].drawn ? i : best), 0);
         const picture = this.pictures[oldest];
@@ -457,7 +441,7 @@ export class Arena {
   // Who says what about a place; only the latest place is asked for.
   async look(at, place) {
     this.wanted = place === null ? null : { at, place };
-    if (this.asking || !this.wanted || !this.setup.id || this.frame?.state === "warming up") return;
+    if (this.asking || !this.wanted || !this.setup.id) return;
     this.asking = true;
     try {
       while (this.wanted) {

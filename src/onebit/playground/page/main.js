@@ -4,6 +4,7 @@ import { byId } from "/parts/elements.js";
 import { recall, remember } from "/parts/memory.js";
 import { get } from "./api.js";
 import { Arena } from "./arena.js";
+import { Asker } from "./asker.js";
 import { Oracle } from "./oracle.js";
 
 const tabs = [...document.querySelectorAll("[role=tab]")];
@@ -24,21 +25,25 @@ async function enter(chosen, { focus = false } = {}) {
     tab.tabIndex = isChosen ? 0 : -1;
     if (isChosen && focus) tab.focus();
   }
-  byId("arena").hidden = mode === "oracle";
-  byId("oracle").hidden = mode !== "oracle";
-  byId("arena").setAttribute("aria-labelledby", `tab-${mode}`);
-  if (mode === "oracle") {
+  byId("arena").hidden = mode in persons;
+  for (const other in persons) byId(other).hidden = mode !== other;
+  persons.asker.leave();
+  if (mode in persons) {
     arena.stop();
-    await oracle.enter();
-  } else await arena.enter(mode);
+    await persons[mode].enter();
+  } else {
+    byId("arena").setAttribute("aria-labelledby", `tab-${mode}`);
+    await arena.enter(mode);
+  }
 }
 
-let arena, oracle;
+let arena;
+let persons; // the tabs in which a person answers
 
 async function start() {
   const catalogue = await get("catalogue");
   arena = new Arena(catalogue, complain);
-  oracle = new Oracle(complain);
+  persons = { asker: new Asker(complain), oracle: new Oracle(complain) };
   tabs.forEach((tab, at) => {
     tab.addEventListener("click", () => enter(tab.dataset.mode));
     tab.addEventListener("keydown", (event) => {
@@ -52,9 +57,9 @@ async function start() {
   document.addEventListener("keydown", (event) => {
     const inField = event.target.matches("input:not([type=checkbox]):not([type=radio]), select, textarea");
     if (inField || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.repeat && !(mode !== "oracle" && event.key === "ArrowRight")) return; // a key that is held is one press
-    if (mode === "oracle") {
-      if (oracle.key(event)) event.preventDefault();
+    if (event.repeat && (mode in persons || event.key !== "ArrowRight")) return; // a key that is held is one press
+    if (mode in persons) {
+      if (persons[mode].key(event)) event.preventDefault();
     } else if (event.key === "ArrowRight" && !event.target.matches("input")) {
       event.preventDefault();
       arena.step();

@@ -12,7 +12,7 @@ const RULES = [
 ];
 
 // With a border, and smoothly: eight pixels are few.
-function paint(canvas, image) {
+export function paint(canvas, image) {
   const small = document.createElement("canvas");
   small.width = small.height = 10;
   const dots = small.getContext("2d");
@@ -28,7 +28,7 @@ function paint(canvas, image) {
   context.drawImage(small, 0, 0, canvas.width, canvas.height);
 }
 
-function thumbnail(image) {
+export function thumbnail(image) {
   const canvas = make("canvas", { "aria-hidden": "true" });
   canvas.width = canvas.height = 48;
   paint(canvas, image);

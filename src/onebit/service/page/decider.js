@@ -4,6 +4,7 @@ import { byId, grouped, make } from "../parts/elements.js";
 import { Asked } from "./asked.js";
 import { Course } from "./course.js";
 import { get } from "./session.js";
+import { Sureness } from "./sureness.js";
 import { Tickets } from "./tickets.js";
 import { ago, between, clock, many, percent } from "./words.js";
 
@@ -19,9 +20,14 @@ export class Desk {
     this.tickets = new Tickets(this.path, withChange);
     this.questions = new Asked(this.path, withChange);
     this.course = new Course();
+    this.sureness = new Sureness(this.path);
     this.asked = -Infinity;
     byId("columns-details").addEventListener("toggle", () => {
       this.asked = -Infinity;
+      hooks.again();
+    });
+    byId("sureness-details").addEventListener("toggle", () => {
+      this.sureness.at = -Infinity;
       hooks.again();
     });
   }
@@ -37,6 +43,7 @@ export class Desk {
     this.show(frame);
     await this.questions.look(frame);
     await this.tickets.look();
+    await this.sureness.look();
     if (byId("columns-details").open && performance.now() - this.asked > COLUMNS_EVERY) {
       this.asked = performance.now();
       this.showColumns(await get(`${this.path}/columns`));
