@@ -185,7 +185,8 @@ def _verdict_in_words(found: Standings) -> str:
     test = found.friedman
     if test is None:
         return f"There is no test over the sets: it takes two learners and two sets.{few}"
-    text = f"Friedman's test over {len(found.datasets)} sets and {len(found.ranked)} learners: p = {test:.2g} by permutations."
+    size = f"{len(found.datasets)} sets and {len(found.ranked)} learners"
+    text = f"Friedman's test over {size}: p = {test:.2g}, by permutations."
     if test >= LEVEL:
         return f"{text} The mean ranks do not tell these learners apart.{few}"
     difference = f"{found.critical_difference:.2f}"

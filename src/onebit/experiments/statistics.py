@@ -1,9 +1,9 @@
 """Which differences are real: tests on one data set and across data sets, and standings of many learners.
 
-On one data set it is the exact sign test over the runs, which are paired, with Holm's correction over the whole table;
-across data sets Wilcoxon's signed-rank test on the logarithms of the ratios. *Standings* rank learners on every data set
-by their mean mistakes; Friedman's test by permutations and Nemenyi's critical difference say what the ranks mean. One
-that did not finish a set shares its last places with all such: leaving the set out would reward failing on hard sets.
+On one data set it is the exact sign test over the runs, which are paired, with Holm's correction over the table; across
+data sets Wilcoxon's signed-rank test on the logarithms of the ratios. *Standings* rank learners on every data set by
+their mean mistakes; Friedman's test by permutations and Nemenyi's critical difference say what the ranks mean. One that
+did not finish a set shares its last places with all such: leaving the set out would reward failing on hard sets.
 docs/compare.md and docs/league.md have the reasons and the references.
 """
 
@@ -179,7 +179,7 @@ def _geometric_mean(logs: Sequence[float]) -> float:
 
 
 def _friedman(ranks: Floats) -> float:
-    """Return p of Friedman's test by permutations, of ranks: a row per set, a column per learner, two or more of each."""
+    """Return p of Friedman's test by permutations, of two or more learners' (columns) ranks on as many sets (rows)."""
     n, k = ranks.shape
     middle = n * (k + 1) / 2
     away = float(((ranks.sum(axis=0) - middle) ** 2).sum())
