@@ -96,7 +96,12 @@ class DaskCluster:
         worker, buffer = idle[0], io.BytesIO()
         pickler = _Pickler(buffer)
         pickler.dump(_Call(function, *arguments))
-        files = [self._sent(name, path, worker) for name, path in pickler.files]
+        try:
+            files = [self._sent(name, path, worker) for name, path in pickler.files]
+        except Exception as error:
+            self._refuse(worker, f"it could not be sent a file ({type(error).__name__}: {error})")
+            outcome.set_exception(CancelledError())
+            return outcome
         # To this worker alone, so that it is known who is to be refused, or has died.
         where = {"workers": [worker.address], "pure": False}
         task = self._client.submit(pickle.loads, buffer.getvalue(), buffers=files, **where)
