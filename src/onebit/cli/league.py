@@ -13,7 +13,7 @@ from onebit.cli import options
 from onebit.cli.options import Games, play_and_show, several
 from onebit.experiments.comparison import Comparison, Outcome, play_league, write_outcomes
 from onebit.experiments.entries import enter, every_learner, rival_entries, with_diagonals
-from onebit.experiments.statistics import LEVEL, Standings, Tally, standings
+from onebit.experiments.statistics import LEVEL, Standings, standings
 from onebit.reporting.console import print_line, print_table
 from onebit.reporting.pages import Drawing, Sections, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, write_csv
@@ -34,10 +34,6 @@ _UNFINISHED = (
     "none is not ranked."
 )
 _RATES = "Mistakes in per cent of the rounds, and the rank on the set; learners that are not ranked have none."
-_PAIRS = (
-    "Wins, ties and losses of the learner of the row against that of the column, over the sets. Columns are numbered "
-    "as the rows are; pairs.csv has the test across the sets."
-)
 _LEGEND = {
     "mean rank": "of the mean mistakes, over the sets; a learner that did not finish a set shares its last ranks",
     "of common": "mean rank over the sets that all have finished",
@@ -201,21 +197,18 @@ def _write_report(
     facts: Mapping[str, str],
     is_drawn: bool,
 ) -> None:
-    drawn: dict[str, Drawing] = {}
+    drawn: list[Drawing] = []
     if is_drawn:
         from onebit.experiments.figures import league_drawings
 
-        drawn = {drawing.name: drawing for drawing in league_drawings(found)}
+        drawn = league_drawings(found)
     rows = [(title, dataset or "every set", reason) for dataset, title, reason in unfinished]
     reasons = Table(("learner", "set", "reason"), rows, styles=("name", "", "remark"))
-    ranks = [drawn.pop("critical_difference")] if "critical_difference" in drawn else []
     sections: Sections = {
         "": _intro(found),
-        "Standings": [_verdict_in_words(found), _standings_table(found), *ranks],
+        "Standings": [_verdict_in_words(found), _standings_table(found), *drawn],
         "Not finished": [_UNFINISHED, reasons] if rows else [],
-        "Exploration and time": [*drawn.values()],
         "Every set": [_RATES, _rates(found, outcomes)],
-        "Pairs": [_PAIRS, _pairs(found)] if found.pairs else [],
     }
     write_page(folder, "The league", sections, facts)
 
@@ -234,17 +227,3 @@ def _rates(found: Standings, outcomes: Sequence[Outcome]) -> Table:
 
     rows = [[Cell(row.title), *(cell(name, row.title) for name in found.datasets)] for row in found.everyone]
     return Table(("learner", *found.datasets), rows)
-
-
-def _pairs(found: Standings) -> Table:
-    def cell(pair: Tally | None) -> Cell:
-        if pair is None:
-            return Cell("")
-        kind = "good" if pair.wins > pair.losses else "bad" if pair.wins < pair.losses else ""
-        return Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", kind)
-
-    rows = []
-    for row in found.ranked:
-        pairs = [found.pairs.get((row.title, other.title)) for other in found.ranked]
-        rows.append([Cell(f"{row.number} {row.title}"), *map(cell, pairs)])
-    return Table(("learner", *(str(row.number) for row in found.ranked)), rows)
