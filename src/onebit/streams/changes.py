@@ -16,7 +16,7 @@ import scipy.sparse
 from numpy.random import Generator
 
 from onebit.engine.randomness import CHANGE, random_numbers
-from onebit.import_paths import did_you_mean, once, read_setting, read_value
+from onebit.import_paths import did_you_mean, read_settings
 from onebit.inputs import Integers, check_choice, check_integer, check_number, check_rows, check_seed
 from onebit.labels import check_labels, classes_and_codes
 from onebit.streams.data_set import DataSet, Matrix, as_matrix
@@ -309,8 +309,7 @@ def _read_change(name: str, text: str) -> Change:
     first, *others = fields(CHANGES[name])
     known = [first.name, *(field.name for field in others)]
     try:
-        parts = [part.strip() for part in text.split(",") if part.strip()]
-        given = once((first.name, read_value(part)) if "=" not in part else read_setting(name, part) for part in parts)
+        given = read_settings(name, text, first.name)
         for setting in given:
             if setting not in known:
                 near = did_you_mean(setting, known)
