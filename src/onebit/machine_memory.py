@@ -87,10 +87,14 @@ def memory() -> float:
     return min(limits)
 
 
-def check_memory(needed: float) -> None:
-    """Raise a MemoryError before it is too late, or a MemoryBudgetError where the memory is shared."""
+def check_memory(needed: float, refused: str = "") -> None:
+    """Raise a MemoryError before it is too late, or a ValueError with what is refused.
+
+    Where the memory is shared it is a MemoryBudgetError.
+    """
     if needed > memory():
-        raise MemoryError(f"it asks for {needed / 2**30:.3g} GiB, and {memory() / 2**30:.3g} GiB are allowed")
+        why = f"it asks for {needed / 2**30:.3g} GiB, and {memory() / 2**30:.3g} GiB are allowed"
+        raise ValueError(f"{refused}: {why}") if refused else MemoryError(why)
     claim_memory(needed)
 
 

@@ -91,7 +91,7 @@ def test_opinions() -> None:
 def test_what_is_proved_of_the_stored_examples_is_so() -> None:
     X, y = onebit.streams.paper_weak(rounds=300, seed=1)
     learner = onebit.BanditSVM()
-    with pytest.raises(AttributeError, match="has played"):
+    with pytest.raises(AttributeError, match="has not played yet"):
         _ = learner.proved_
     onebit.play(learner, X, y, seed=1)
     support, proved = learner.support_, learner.proved_

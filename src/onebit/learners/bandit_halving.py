@@ -25,8 +25,12 @@ class BanditHalving(Learner):
     """Guesses what most surviving hypotheses predict, and drops those that the answer proves wrong.
 
     Every hypothesis predicts one label for a row. After a wrong guess those that predicted it are dropped, after a
-    right one those that predicted another. It never explores. Time and memory grow with the number of hypotheses: it is
-    for small classes. Sparse rows are accepted and made dense one by one.
+    right one those that predicted another. It never explores. Time and memory grow with the number of hypotheses.
+
+    Guarantee: If one hypothesis is right in every round, at most K·ln H mistakes, always: the label that most survivors
+    predict is predicted by at least one in K of them, so a mistake leaves (1 − 1/K) of them at most, and one survives.
+    When no hypothesis survives, none was always right: all are restored, `n_restarts_` counts it, and the bound is
+    void.
 
     Parameters
     ----------
@@ -34,20 +38,6 @@ class BanditHalving(Learner):
         The finite class: H linear classifiers, each predicting the label whose weights have the largest product with
         the row (the first of several); or functions that are given a row, an array of shape (n_features,), and return a
         label; or how many linear classifiers to draw at random, with normal weights, by the seed. No class can join.
-
-    Notes
-    -----
-    Guarantee: If one hypothesis is right in every round, at most K·ln H mistakes, always: the label that most survivors
-    predict is predicted by at least one in K of them, so a mistake leaves (1 − 1/K) of them at most, and one survives.
-    When no hypothesis survives, none was always right: all are restored, `n_restarts_` counts it, and the bound is
-    void.
-
-    Attributes
-    ----------
-    survivors_ : array of int
-        Which hypotheses no answer has disproved, by their position.
-    n_restarts_ : int
-        How often none was left.
 
     Examples
     --------
@@ -82,10 +72,7 @@ class BanditHalving(Learner):
             return _Survivors(np.zeros((1, 1, shape[1])), list(given), self._labels)
         if not hasattr(given, "__len__") or (isinstance(given, np.ndarray) and given.ndim == 0):
             n = check_integer("hypotheses", given, low=1, high=2**53)
-            try:
-                check_memory(8.0 * n * shape[0] * shape[1])
-            except MemoryError as error:
-                raise ValueError(f"hypotheses must be fewer than {n}: {error}") from error
+            check_memory(8.0 * n * shape[0] * shape[1], f"hypotheses must be fewer than {n}")
             weights: Floats = Generator(Philox(key=[self._key, _HYPOTHESES])).normal(size=(n, *shape))
         else:
             weights = np.array(check_real(given, "hypotheses"), dtype=np.float64)

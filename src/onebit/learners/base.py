@@ -1,9 +1,7 @@
 """The protocol of every learner: `guess`, `tell`, `probabilities`, and the scikit-learn estimator that it is too.
 
 What was learned is in the `State`, the open guesses in `Tickets`; how a run begins and streams are played is in
-`onebit.learners.run`. To write a learner, subclass `Learner` and give it one of two things: four methods (`_start`,
-`_choose`, `_update`, `_probabilities`: see `onebit.learners.by_hand`), which are called round by round, or
-`_new_state`, which returns a state with a compiled algorithm.
+`onebit.learners.run`. A learner of your own gives `_new_state`, or the four methods of `onebit.learners.by_hand`.
 """
 
 import os
@@ -16,27 +14,14 @@ import numpy.typing as npt
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
 
-from onebit import kernels
+from onebit import inputs, kernels
 from onebit.bounds import Claim
 from onebit.confidence import Confidence
 from onebit.engine.randomness import Draw, uniform
 from onebit.engine.state import State
 from onebit.files import replace_file
 from onebit.game import Guess, Tickets
-from onebit.inputs import (
-    Floats,
-    Rows,
-    SparseRows,
-    as_frame,
-    check_integer,
-    check_real,
-    check_rows,
-    check_seed,
-    check_sparse,
-    is_frame,
-    row_of,
-    take,
-)
+from onebit.inputs import Floats, Rows, SparseRows
 from onebit.labels import check_labels, encode_labels, positions
 from onebit.learners import run
 from onebit.learners.by_hand import ByHand
@@ -49,9 +34,8 @@ _FLOAT64 = np.dtype(np.float64)
 class Learner(run.CommonSettings):
     """Base of every learner; a scikit-learn classifier whose `fit` plays one pass over the rows.
 
-    It has no `predict_proba`: scores are not class probabilities, and `probabilities` are the propensities of a
-    *guess*, which explores. For class probabilities wrap it in `sklearn.calibration.CalibratedClassifierCV`, which
-    learns them from rows with known labels.
+    It has no `predict_proba`: `probabilities` are the propensities of a guess, which explores. For class probabilities
+    wrap it in `sklearn.calibration.CalibratedClassifierCV`.
 
     Parameters
     ----------
@@ -100,10 +84,7 @@ class Learner(run.CommonSettings):
     # What a subclass defines: a state, or four methods.
 
     def _new_state(self) -> State:
-        """Check the settings and return an empty state for `n_features_in_` features and the `classes_`.
-
-        By default one that calls the learner's own `_start`, `_choose`, `_update` and `_probabilities`.
-        """
+        """Check the settings and return an empty state for `n_features_in_` features and the `classes_`."""
         return ByHand(self)
 
     def _keep(self) -> dict[str, Any]:
@@ -122,23 +103,20 @@ class Learner(run.CommonSettings):
 
     @classmethod
     def contenders(cls, rounds: int) -> dict[str, Self]:
-        """Return the entries of this class in a league of so many rounds, by the suffix of the class's name.
-
-        A class overrides this if it must know the rounds, comes in two forms, or needs settings (then it has no entry).
-        """
+        """Return the entries of this class in a league of so many rounds, by the suffix of the class's name."""
         return {"": cls()}
 
     def effort(self, *, rounds: int, n_features: int, n_classes: int) -> float:
         """Return roughly how many numbers it touches in a whole stream, or 0 where that grows only linearly.
 
-        A league skips long games by this number, not by the clock, so that every machine plays the same games.
+        A league skips long games by it.
         """
         return 0.0
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
         """Return what its theorems promise on examples that are strongly separable with that margin.
 
-        With a kernel, radius and margin are those of the kernel's space. `onebit.bounds.at_most` reads the claims.
+        With a kernel, radius and margin are those of its space.
         """
         return ()
 
@@ -180,15 +158,15 @@ class Learner(run.CommonSettings):
         if type(features) is np.ndarray and features.dtype is _FLOAT64 and features.shape == self._row_shape:
             return np.array(features, ndmin=2)  # the common case
         if scipy.sparse.issparse(features) or isinstance(features, SparseRows):
-            row = check_sparse(features, "features", one_round=True)
+            row = inputs.check_sparse(features, "features", one_round=True)
             if self._started and row.n_columns != self.n_features_in_:
                 run.check_width(self, row.n_columns)
             return row
-        features = as_frame(features)
-        array = check_real(features, "features")
+        features = inputs.as_frame(features)
+        array = inputs.check_real(features, "features")
         if array.ndim == 0 or array.size == 0 or array.size != array.shape[-1]:
             raise ValueError(f"features must be one round's, of shape (n_features,); got shape {array.shape}")
-        if self._started and is_frame(features):
+        if self._started and inputs.is_frame(features):
             run.check_columns(self, features, reset=False)
         if self._started and array.size != self.n_features_in_:
             raise ValueError(f"features must have length {self.n_features_in_}; got {array.size}")
@@ -202,8 +180,8 @@ class Learner(run.CommonSettings):
         if among is None:
             index, explored, propensity, scores, kept = state.guess(row, self._key, t)
         else:
-            allowed = run.allowed_positions(self, among)
-            index, explored, propensity, scores, kept = state.guess_among(row, self._key, t, allowed)
+            guessed = state.guess_among(row, self._key, t, run.allowed_positions(self, among))
+            index, explored, propensity, scores, kept = guessed
         self.n_rounds_ = t + 1
         self.n_uniform_guesses_ += explored
         confidence, evidence = None, _NOTHING
@@ -231,16 +209,14 @@ class Learner(run.CommonSettings):
             tickets, own = self._open_ticket(guess)
             if not isinstance(correct, (bool, np.bool_)):
                 raise ValueError(f"correct must be True or False; got {correct!r}")
-            right, truth = bool(correct), -1
+            right, truth, name = bool(correct), -1, type(self).__name__
             if self.full_information:
                 if label is None:
-                    name = type(self).__name__
                     raise ValueError(f"{name} learns from full information; call tell(guess, correct, label=…)")
                 truth = self.index_of(label)
                 if (truth == own.index) != right:
                     raise ValueError(f"correct={right} contradicts label={label!r} for a guess of {own.label!r}")
             elif label is not None:
-                name = type(self).__name__
                 raise ValueError(f"{name} takes only right or wrong: call tell(guess, correct), or label(guess, label)")
             # Closed only after the update: an error leaves the ticket open.
             self.n_updates_ += self._state.update(own, right, truth)
@@ -252,9 +228,8 @@ class Learner(run.CommonSettings):
     def label(self, guess: Guess | str, label: Any) -> bool:
         """Give the right label as the feedback on a guess, which teaches more than a bit; return whether it was right.
 
-        The guess is a ticket, its JSON or its `id`; with ``classes="grow"`` the label may be new. The learner learns
-        whether its guess was right, as from `tell`; if it was wrong, it then learns the label, as from `learn_labels`.
-        A learner that cannot learn from known rounds learns the bit alone.
+        With ``classes="grow"`` the label may be new. The learner learns whether its guess was right, as from `tell`; if
+        it was wrong, it then learns the label, as from `learn_labels`, if it can.
         """
         with self._lock:
             _, own = self._open_ticket(guess)
@@ -282,15 +257,15 @@ class Learner(run.CommonSettings):
     def max_open_tickets(self) -> int:
         """How many open tickets the learner keeps whole, so that `tell` needs only their `id`; 10 000 by default.
 
-        When there are more, the oldest expires: `tell` then takes the ticket itself, but not its id. A ticket kept
-        whole takes about 1 000 bytes and 8 more for every feature and class, an expired one 8.
+        When there are more, the oldest expires: `tell` then takes the ticket itself. A ticket kept whole takes about
+        1 000 bytes and 8 more for every feature and class, an expired one 8.
         """
         return self._max_open_tickets
 
     @max_open_tickets.setter
     def max_open_tickets(self, most: int) -> None:
         with self._lock:
-            self._max_open_tickets = check_integer("max_open_tickets", most, low=1)
+            self._max_open_tickets = inputs.check_integer("max_open_tickets", most, low=1)
             if self._tickets is not None:
                 self._tickets.most = self._max_open_tickets
 
@@ -299,12 +274,12 @@ class Learner(run.CommonSettings):
 
         `among` lists the labels that are allowed, in all of them.
         """
-        rows = check_rows(X)
+        rows = inputs.check_rows(X)
         among = None if among is None else run.check_list(among).tolist()
         with run.all_or_nothing(self, fresh=False):
             is_new = not self._started
             run.check_width(self, rows.shape[1], X)
-            guesses = [self.guess(row_of(rows, t), among) for t in range(rows.shape[0])]
+            guesses = [self.guess(inputs.row_of(rows, t), among) for t in range(rows.shape[0])]
             if is_new:
                 run.check_columns(self, X, reset=True)
             return guesses
@@ -322,45 +297,44 @@ class Learner(run.CommonSettings):
             Which labels are allowed: the others have propensity 0.
         """
         with self._lock:
-            shape = getattr(features, "shape", None)
-            are_many = isinstance(features, SparseRows) or (np.ndim(features) if shape is None else len(shape)) == 2
-            rows = check_rows(features, "features") if are_many else self._row(features)
+            are_many = (len(features.shape) if hasattr(features, "shape") else np.ndim(features)) == 2
+            rows = inputs.check_rows(features, "features") if are_many else self._row(features)
             run.check_width(self, rows.shape[1], features if are_many else None)
             learner = self
             if not self._started:  # this must not start a run: a copy starts it instead
                 learner = type(self)(**self.get_params(deep=False))
                 run.begin(learner, rows.shape[1], run.classes_for(learner))
-            state, allowed = learner._state, None if among is None else run.allowed_positions(learner, among)
-            found = [
-                state.probabilities(row) if allowed is None else state.probabilities_among(row, allowed)
-                for row in (take(rows, t, t + 1) for t in range(rows.shape[0]))
-            ]
+            state, every = learner._state, (inputs.take(rows, t, t + 1) for t in range(rows.shape[0]))
+            if among is None:
+                found = [state.probabilities(row) for row in every]
+            else:
+                allowed = run.allowed_positions(learner, among)
+                found = [state.probabilities_among(row, allowed) for row in every]
             return np.stack(found) if are_many else found[0]
 
     def score_classes(self, X: Any) -> Floats:
         """Return the score of every row (first axis) for every class (second axis)."""
         with self._lock:
             self._check_started("scores")
-            rows = check_rows(X)
+            rows = inputs.check_rows(X)
             run.check_width(self, rows.shape[1])
             run.check_columns(self, X, reset=False)
             state, at_once = self._state, self._state.rows_at_once(rows.shape[1])
             # In pieces: preparing may make sparse rows dense.
-            pieces = [take(rows, start, start + at_once) for start in range(0, rows.shape[0], at_once)]
+            pieces = [inputs.take(rows, start, start + at_once) for start in range(0, rows.shape[0], at_once)]
             return np.concatenate([state.score_rows(state.prepare(piece)) for piece in pieces])
 
     def confidence(self, X: Any) -> Floats:
         """Return for every row of X the estimated probability that `predict` is right, without exploring or learning.
 
-        It is calibrated by the feedback on the guesses so far, those of `guess` and of ``play(…, confidence=True)``;
-        NaN until there is enough of it.
+        It is calibrated by the feedback on the guesses so far; NaN until there is enough of it.
         """
         scores = self.score_classes(X)
         if self._confidence is None:
             return np.full(len(scores), np.nan)
         with self._lock:
             best = np.argmax(scores, axis=1)
-            return self._confidence.estimate_rows(scores, best, self._state.extra_rows(check_rows(X), best))
+            return self._confidence.estimate_rows(scores, best, self._state.extra_rows(inputs.check_rows(X), best))
 
     def learned(self) -> dict[str, Floats]:
         """Return copies of the arrays it has learned, by name."""
@@ -378,24 +352,18 @@ class Learner(run.CommonSettings):
 
         The file is replaced atomically; if something cannot be saved (ValueError) or written (OSError), an old file
         stays as it was. Labels and settings that are not plain values (an Enum, a function as a kernel) must be
-        importable, and must be named as trusted when the file is loaded. A learner of your own that is defined by
-        four methods is saved with all its attributes, if these are arrays and plain values.
+        importable, and must be named as trusted when the file is loaded.
         """
         replace_file(Path(os.path.realpath(path)), to_bytes(self))  # a link stays a link
 
     # New labels, and what is known already.
 
     def add_class(self, label: Any) -> None:
-        """Add a label to the classes; it can be guessed from the next round on.
-
-        The learner keeps its state and its open tickets. Its guarantee starts anew from here, for the larger K.
-        """
+        """Add a label to the classes; it can be guessed from the next round on."""
         with self._lock:
             if not self._started:
-                raise ValueError(
-                    f"label {label!r} can join when a run has begun: until then put it into the setting, "
-                    'classes=[…], or guess with classes="grow" and among=[…]'
-                )
+                remedy = 'until then put it into the setting, classes=[…], or guess with classes="grow" and among=[…]'
+                raise ValueError(f"label {label!r} can join when a run has begun: {remedy}")
             if any(type(own) is type(label) and own == label for own in self._labels):
                 raise ValueError(f"label {label!r:.80} is one of the classes already")
             run.join(self, [label])
@@ -407,8 +375,7 @@ class Learner(run.CommonSettings):
     def learn_from(self, X: Any, guesses: Any, correct: Any, propensities: Any = None) -> Self:
         """Learn from rounds that another system played: which label was tried, and whether it was right.
 
-        These are not rounds of this learner: nothing is guessed, and no mistake is counted. Each learner's docstring
-        describes what it learns from them. If one row is refused, nothing is learned.
+        Nothing is guessed, and no mistake is counted. If one row is refused, nothing is learned.
 
         Parameters
         ----------
@@ -431,13 +398,13 @@ class Learner(run.CommonSettings):
 
     def begin(self, n_features: int, classes: Any = None, *, seed: int | None = None, fresh: bool = True) -> None:
         """Prepare for rounds with that many features; with ``fresh=False`` keep what was learned."""
-        check_integer("n_features", n_features, low=1)
+        inputs.check_integer("n_features", n_features, low=1)
         if fresh or not self._started:
             with run.all_or_nothing(self):
                 run.begin(self, n_features, run.classes_for(self, classes), seed)
             return
         run.check_width(self, n_features)
-        if seed is not None and check_seed(seed) != self._key:
+        if seed is not None and inputs.check_seed(seed) != self._key:
             raise ValueError(f"seed must stay {self._key} when play goes on; got {seed}. Leave it out, or start fresh")
 
     # The scikit-learn estimator.
@@ -453,10 +420,7 @@ class Learner(run.CommonSettings):
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """Return finite scores, as scikit-learn's tools expect them: of shape (rows,) for two classes.
-
-        For two classes it is the second's score minus the first's. A class with a score of −∞ gets the lowest float.
-        """
+        """Return finite scores; for two classes, as scikit-learn has it, the second's score minus the first's."""
         scores = self.score_classes(X)
         if scores.shape[1] == 2:
             with np.errstate(over="ignore", invalid="ignore"):  # inf − inf gives NaN

@@ -22,8 +22,6 @@ from onebit.spaces.rule import Rule
 class UniformGuess(Learner):
     """Guesses every label with the same probability and never learns.
 
-    Notes
-    -----
     Guarantee: T(K−1)/K expected mistakes in T rounds, whatever the stream, if the right label is one of the K that are
     allowed.
 
@@ -61,24 +59,17 @@ _UNIFORM = Rule(f"{__name__}:_UNIFORM", mostly_highest, fill_propensities, _lear
 class Majority(Learner):
     """Guesses the label that was right in the largest share of the rounds in which it was tried.
 
-    The share is (right + 1)/(tried + 1), as if every label had been right once before: so each label is tried, in the
-    order of the classes, before any that has failed is tried again. With probability `exploration` the label is drawn
-    uniformly, so that the commonest label is not missed forever after a bad start. Features are checked, and ignored.
+    The share is (right + 1)/(tried + 1): each label is tried, in the order of the classes, before any that has failed
+    is tried again. With probability `exploration` the label is drawn uniformly, so that the commonest label is not
+    missed forever after a bad start. Features are checked, and ignored. `tried_` and `right_` are the counts.
+
+    Guarantee: None. If labels are drawn independently and exploration is above 0, every share converges to its label's
+    frequency, and the guesses to the commonest label.
 
     Parameters
     ----------
     exploration : float
         How often a label is drawn uniformly: in [0, 1].
-
-    Notes
-    -----
-    Guarantee: None. If labels are drawn independently and exploration is above 0, every share converges to its label's
-    frequency, and the guesses to the commonest label.
-
-    Attributes
-    ----------
-    tried_, right_ : arrays of shape (K,)
-        How often each label was tried, and how often it was right then.
 
     Examples
     --------

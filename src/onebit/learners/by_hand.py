@@ -3,7 +3,7 @@
 - ``_start()`` checks the settings and forgets everything; `n_features_in_` and `classes_` are known. Copy the settings
   that rounds need: a run uses those that were set when it began.
 - ``_choose(row, round)`` returns a label's position, whether it was explored, and its propensity; ``_draw(round)`` is
-  the random number. It raises ValueError for a row it cannot take; the features are finite.
+  the random number. It raises ValueError for a row it cannot take.
 - ``_update(guess, answer)`` learns from one `Answer` and returns whether anything changed.
 - ``_probabilities(row)`` returns the propensity of each label, without side effects.
 
@@ -55,7 +55,6 @@ class ByHand(State):
         raise TypeError(f"{name} must give {method}: _start, _choose, _update and _probabilities, or _new_state")
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Raise TypeError: nothing is compiled."""
         raise TypeError("a learner that is played by hand has no Algorithm")
 
     def guess(self, row: Rows, seed: int, round: int) -> tuple[int, bool, float, Floats, Rows]:
@@ -78,7 +77,6 @@ class ByHand(State):
         return propensities
 
     def guess_among(self, row: Rows, seed: int, round: int, among: Integers) -> tuple[int, bool, float, Floats, Rows]:
-        """Draw one of the allowed labels from the learner's probabilities, restricted to them."""
         propensities = self.probabilities_among(row, among)
         place = np.searchsorted(np.cumsum(propensities[among]), uniform(Draw(seed, round)), side="right")
         index = int(among[min(int(place), len(among) - 1)])
@@ -107,7 +105,6 @@ class ByHand(State):
         return bool(self._own("_update")(guess, answer))
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return the probabilities of every row: there are no scores."""
         return np.array([self.probabilities(take(rows, t, t + 1)) for t in range(rows.shape[0])])
 
     def takes(self, row: Rows, n_features: int) -> bool:
@@ -117,12 +114,10 @@ class ByHand(State):
         return len(scores) == 0
 
     def learned(self) -> dict[str, Floats]:
-        """Return copies of every array that the learner keeps, by name."""
         kept = {name: value for name, value in vars(self._learner).items() if isinstance(value, np.ndarray)}
         return {name: value.copy() for name, value in kept.items() if name not in ("classes_", "feature_names_in_")}
 
     def bookmark(self) -> dict[str, Any]:
-        """Return copies of the learner's attributes, except its settings."""
         settings = self._learner.get_params(deep=False)
         # Not this object, which refers back to the learner, nor the lock, which is held.
         own = {*settings, "_state", "_lock"}

@@ -1,7 +1,6 @@
-"""One weight vector per class, for learners that use the size of scores, not only their order; and three of them.
+"""One weight vector per class, for learners that use the size of scores, not only their order.
 
-A learner has its mathematics: two compiled functions of a `GradientLearner`. Here are those that follow the gradient of
-the multinomial logistic loss, in base 2, and explore in three ways.
+Here are those that follow the gradient of the multinomial logistic loss, in base 2, and explore in three ways.
 """
 
 import math
@@ -24,11 +23,11 @@ from onebit.learners.exploring import LARGEST_SQUARE, divisible_propensity, writ
 from onebit.spaces.linear import step_dense, step_sparse, sum_up_dense, sum_up_sparse
 
 _ANSWERS, _SQUARES, _LONGEST, _LENGTH = range(4)
-"""Positions in `Weights.sums`: answers so far, Σ‖G‖² of the steps, the largest ‖x‖² learned from, ‖W‖²."""
+"""Positions in `_Weights.sums`: answers so far, Σ‖G‖² of the steps, the largest ‖x‖² learned from, ‖W‖²."""
 _LN2 = math.log(2.0)
 
 
-class Weights(NamedTuple):
+class _Weights(NamedTuple):
     """What was learned."""
 
     weights: Floats  # one row per feature, one column per class
@@ -71,7 +70,7 @@ class GradientLearner(Learner):
 class GradientState(State):
     """Weights, and a few sums; `settings` is a named tuple of numbers."""
 
-    arrays: Weights
+    arrays: _Weights
     takes_sparse = True
     axes: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("", "class")}
     per_class = "scores", "soft", "gains", "propensities"
@@ -79,7 +78,7 @@ class GradientState(State):
     def __init__(self, learner: GradientLearner, settings: Any) -> None:
         self._kind: Any = type(learner)
         n_classes = len(learner.classes_)
-        super().__init__(Weights(np.zeros((learner.n_features_in_, n_classes)), np.zeros(4)), settings, n_classes)
+        super().__init__(_Weights(np.zeros((learner.n_features_in_, n_classes)), np.zeros(4)), settings, n_classes)
 
     def new_scratch(self) -> Scratch:
         scores, soft, gains, propensities = np.zeros((4, self.n_classes))
@@ -97,7 +96,7 @@ class GradientState(State):
         finally:
             self.arrays.sums[_ANSWERS] = n_answers  # exploration decays with rounds played, not with known ones
 
-    def check_arrays(self, arrays: Weights) -> None:
+    def check_arrays(self, arrays: _Weights) -> None:
         check_finite(arrays.weights, arrays.sums[:_LENGTH])
         if (arrays.sums[:_LENGTH] < 0.0).any():
             raise ValueError("a count, or a sum of squares, is below 0")
@@ -107,8 +106,7 @@ class GradientState(State):
         if isinstance(rows, SparseRows):
             matrix = scipy.sparse.csr_array((rows.values, rows.columns, rows.starts), shape=rows.shape)
         with np.errstate(over="ignore", invalid="ignore"):
-            products: Floats = np.nan_to_num(matrix @ self.arrays.weights)
-        return products
+            return np.asarray(np.nan_to_num(matrix @ self.arrays.weights))
 
     def learned(self) -> dict[str, Floats]:
         return {"weights": self.arrays.weights.T.copy(), "sums": self.arrays.sums.copy()}
@@ -121,7 +119,7 @@ def _algorithm(kind: Any, is_sparse: bool) -> Algorithm:
     square_of: Any = _square_sparse if is_sparse else _square_dense
     step: Any = step_sparse if is_sparse else step_dense
 
-    def score(state: Weights, X: Rows, t: int, scratch: Scratch, _settings: Any) -> int:
+    def score(state: _Weights, X: Rows, t: int, scratch: Scratch, _settings: Any) -> int:
         square = square_of(X, t)
         if not square <= longest_square:  # nor is NaN
             return UNSCORED
@@ -154,7 +152,7 @@ def _algorithm(kind: Any, is_sparse: bool) -> Algorithm:
         for i in range(scratch.propensities.shape[0]):
             scratch.propensities[i] = _propensity(i, greedy, u, m, scratch)
 
-    def update(state: Weights, X: Rows, t: int, scratch: Scratch, answer: Answer, settings: Any) -> Any:
+    def update(state: _Weights, X: Rows, t: int, scratch: Scratch, answer: Answer, settings: Any) -> Any:
         state.sums[_ANSWERS] += 1.0
         changed = learn(state, answer, scratch, settings)
         if changed:
@@ -190,7 +188,7 @@ def _propensity(label: int, greedy: int, u: float, m: float, scratch: Scratch) -
 
 
 @jit_internal
-def _project(state: Weights, bound: float) -> None:
+def _project(state: _Weights, bound: float) -> None:
     """Project the weights onto the ball; their norm is updated incrementally and recomputed only at its edge."""
     weights, sums = state.weights, state.sums
     if sums[_LENGTH] <= bound * bound:
@@ -221,10 +219,7 @@ class _Settings(NamedTuple):
 
 @jit_inline
 def _write_gradient(label: int, scratch: Scratch, propensity: float) -> float:
-    """Write minus the gradient G of the base-2 logistic loss, in units of x, divided by a propensity.
-
-    Return ‖G‖², in units of ‖x‖²; or −1 if there is nothing to learn from it.
-    """
+    """Write minus the gradient G of the loss over a propensity, in units of x; return ‖G‖², or −1 for no step."""
     gains, soft, square, length = scratch.gains, scratch.soft, scratch.square[0], 0.0
     for i in range(gains.shape[0]):
         gains[i] = (1.0 - soft[i] if i == label else -soft[i]) / (propensity * _LN2)
@@ -233,7 +228,7 @@ def _write_gradient(label: int, scratch: Scratch, propensity: float) -> float:
 
 
 @jit_inline
-def _take_step(state: Weights, scratch: Scratch, rate: float, length: float) -> bool:
+def _take_step(state: _Weights, scratch: Scratch, rate: float, length: float) -> bool:
     """Multiply the gains by a learning rate and keep ‖W‖² up to date; return whether the rate is a number."""
     if not rate < math.inf:
         return False
@@ -253,7 +248,7 @@ def _mix_by_the_gap(scratch: Scratch, settings: _Settings) -> tuple[int, float, 
 
 
 @jit_internal
-def _learn_at_a_rate(state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
+def _learn_at_a_rate(state: _Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
     if not answer.correct:
         return False
     length = _write_gradient(answer.label, scratch, answer.propensity)
@@ -276,6 +271,9 @@ class Gaptron(GradientLearner):
     ≥ ½, else 1. A right guess leads to the step −η(softmax(Wx) − e)xᵀ/(ln 2 · P), where e marks the label and P is its
     propensity; a wrong guess to none.
 
+    Guarantee: With the default learning rate and a true `longest`, for any weights U, E[M] ≤ Σ ℓ(U) + K²R²‖U‖²/(g·(ln
+    2)²) + gT in T rounds fixed beforehand, where ℓ is the logistic loss in base 2: O(K√T) above Σ ℓ(U) if g is K/√T.
+
     Parameters
     ----------
     exploration : float
@@ -284,12 +282,6 @@ class Gaptron(GradientLearner):
         η, up to 1e30. By default the theorem's, g·(ln 2)²/(2K²R²).
     longest : float, optional
         R, the length of the longest row, from 1e-50 to 1e50. By default that of the longest one learned from so far.
-
-    Notes
-    -----
-    Guarantee: With the default learning rate and a true `longest`, for any weights U, E[M] ≤ Σ ℓ(U) + K²R²‖U‖²/(g·(ln
-    2)²) + gT in T rounds fixed beforehand, where ℓ is the logistic loss in base 2; with g of order K/√T that is O(K√T)
-    above Σ ℓ(U). The paper's variant with the hinge loss is not offered.
 
     Examples
     --------
@@ -328,7 +320,7 @@ def _mix_two_ways(scratch: Scratch, settings: _Settings) -> tuple[int, float, fl
 
 
 @jit_internal
-def _learn_adaptively(state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
+def _learn_adaptively(state: _Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
     """Take a step along −G, if the right label is known; its length follows from the sum of all ‖G‖² so far."""
     is_known = answer.truth >= 0
     if not (is_known or answer.correct):
@@ -353,6 +345,10 @@ class AdaptiveSurrogate(GradientLearner):
     2B/√(2Σ‖G‖²) times G, the sum over all G so far. Weights outside the ball ‖W‖ ≤ B are projected onto it. A wrong
     guess leads to no step.
 
+    Guarantee: For any weights U in the ball and rows no longer than R, E[M] ≤ Σ ℓ(U) + Σ qₜ + 19·B²R²K/q in T rounds
+    fixed beforehand, where ℓ is the logistic loss in base 2 and q the last qₜ: with R = 1, at most (2 + 9.5)·B√(KT)
+    above Σ ℓ(U) for a known T, and (4 + 9.5)·B√(KT) without.
+
     Parameters
     ----------
     norm_bound : float
@@ -360,13 +356,7 @@ class AdaptiveSurrogate(GradientLearner):
         diameter of that ball, 2B, stands for the authors' B.
     horizon : int, optional
         T, the number of rounds. By default it is not known: round t explores with the q of T = t, where t counts the
-        answers so far. No doubling is needed: that q falls, and adds up to no more than twice what a known T gives.
-
-    Notes
-    -----
-    Guarantee: For any weights U in the ball and rows no longer than R, E[M] ≤ Σ ℓ(U) + Σ qₜ + 19·B²R²K/q in T rounds
-    fixed beforehand, where ℓ is the logistic loss in base 2 and q the last qₜ: with R = 1, at most (2 + 9.5)·B√(KT)
-    above Σ ℓ(U) for a known T, and (4 + 9.5)·B√(KT) without.
+        answers so far. All in all that is no more than twice what a known T gives.
 
     Examples
     --------
@@ -403,19 +393,16 @@ class FullInformationLogistic(GradientLearner):
     """The floor under `AdaptiveSurrogate` and `Gaptron`: their gradient in every round, and nothing to explore.
 
     Its feedback is the label itself: ``tell(guess, correct, label=…)``. The highest score is guessed. Every answer
-    leads to a step along −G, G = (softmax(Wx) − e)xᵀ/ln 2, where e marks the right label: 2B/√(2Σ‖G‖²) times G, the sum
-    over all G so far, as in `AdaptiveSurrogate`. Weights outside the ball ‖W‖ ≤ B are projected onto it.
+    leads to a step as in `AdaptiveSurrogate`, along −G, G = (softmax(Wx) − e)xᵀ/ln 2, where e marks the right label.
+
+    Guarantee: For any weights U in the ball and rows no longer than R, M ≤ S + a√S + a², always, where S = Σ ℓ(U), ℓ is
+    the logistic loss in base 2 and a = 4BR/√(ln 2). With late answers it bounds those that find the right label not
+    ahead.
 
     Parameters
     ----------
     norm_bound : float
         B: the weights that it is to compete with are no longer (all classes together); from 1e-30 to 1e100.
-
-    Notes
-    -----
-    Guarantee: For any weights U in the ball and rows no longer than R, M ≤ S + a√S + a², always, where S = Σ ℓ(U), ℓ is
-    the logistic loss in base 2 and a = 4BR/√(ln 2). With late answers it bounds those that find the right label not
-    ahead.
 
     Examples
     --------

@@ -18,8 +18,12 @@ from onebit.learners.regression import RegressionLearner, RegressionState, Scrat
 class EpsilonGreedy(RegressionLearner):
     """Guesses the label that a regression predicts to be most likely right, and now and then any label.
 
-    Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed. There is no intercept: give
-    rows a column of ones.
+    Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed. Give rows a column of ones:
+    there is no intercept.
+
+    Guarantee: With a rate of order (K/T)^(1/3), a probability of each label that is linear in x and rows that are drawn
+    independently, Õ(T^(2/3)) more mistakes than the best labels would make (Langford and Zhang, for a relative that
+    explores in epochs).
 
     Parameters
     ----------
@@ -33,13 +37,6 @@ class EpsilonGreedy(RegressionLearner):
         Of ridge: λ in Aᵢ = λI + Σxxᵀ. Of logistic: where the summed squares of the gradients start. Greater than 0.
     learning_rate : float
         Of logistic: what gradients are multiplied by before they are divided by the root of those sums; up to 1e100.
-
-    Notes
-    -----
-    Guarantee: `exploration`·(K−1)/K mistakes per round from exploring, at least, if there is always one right label.
-    With a rate of order (K/T)^(1/3), a probability of each label that is linear in x and rows that are drawn
-    independently, Õ(T^(2/3)) more mistakes than the best labels would make (Langford and Zhang, for a relative that
-    explores in epochs).
 
     Examples
     --------
@@ -72,9 +69,10 @@ def _uniform_at_first(scratch: Scratch, settings: Settings) -> None:
 
 @dataclass(eq=False, repr=False)
 class ExploreFirst(RegressionLearner):
-    """Draws labels uniformly for the first `n_first` answers, then guesses the label with the highest prediction.
+    """Draws labels uniformly for the first `n_first` answers, then guesses and learns as a greedy `EpsilonGreedy`.
 
-    It goes on learning after that, as `EpsilonGreedy` does.
+    Guarantee: That of `EpsilonGreedy`, with `n_first` of order T^(2/3). A class that is added later is hardly ever
+    tried.
 
     Parameters
     ----------
@@ -83,17 +81,9 @@ class ExploreFirst(RegressionLearner):
     scores, diagonal, regularization, learning_rate
         As for `EpsilonGreedy`.
 
-    Notes
-    -----
-    Guarantee: (K−1)/K mistakes per round while it explores, if there is always one right label. With `n_first` of order
-    T^(2/3), a probability of each label that is linear in x and rows that are drawn independently, Õ(T^(2/3)) more
-    mistakes than the best labels would make (Langford and Zhang). A class that is added later is hardly ever tried.
-
     Examples
     --------
     >>> learner = ExploreFirst(n_first=2, classes=["no", "yes"], seed=1)
-    >>> learner.probabilities([1.0, 0.0])
-    array([0.5, 0.5])
     >>> learner.learn_labels([[1.0, 0.0], [0.0, 1.0]], ["yes", "no"]).probabilities([1.0, 0.0])
     array([0., 1.])
 
@@ -124,18 +114,15 @@ class FullInformationRidge(RegressionLearner):
     """The floor under `LinUCB`, `SquareCB` and their kin: every class learns in every round, and nothing is explored.
 
     Its feedback is the label itself: ``tell(guess, correct, label=…)``. Class i regresses 1 on the rounds whose label
-    it is, and 0 on all others. The highest prediction is guessed. There is no intercept: give rows a column of ones.
+    it is, and 0 on all others. Give rows a column of ones.
+
+    Guarantee: For any weights U and rows no longer than R, M ≤ 2(1 + R²/λ)·(λ‖U‖² + Σ‖Ux − e‖²), always, where e marks
+    the right label. With late answers it bounds those that find the right label not ahead. None for the diagonal form.
 
     Parameters
     ----------
     diagonal, regularization
         As for `LinUCB`.
-
-    Notes
-    -----
-    Guarantee: For any weights U and rows no longer than R, M ≤ 2(1 + R²/λ)·(λ‖U‖² + Σ‖Ux − e‖²), always, where e marks
-    the right label. With late answers it bounds those that find the right label not ahead. The diagonal form has no
-    guarantee.
 
     Examples
     --------
@@ -174,9 +161,13 @@ class LinUCB(RegressionLearner):
     """Guesses the label whose probability to be right may be the highest: ridge regression plus a confidence width.
 
     Class i regresses 1 for right and 0 for wrong on the features of the rounds in which it was guessed. The guess is
-    the label with the highest wᵢ·x + `alpha`·√(xᵀAᵢ⁻¹x), the first of equals; nothing is drawn. There is no intercept:
-    give rows a column of ones. That "right" proves the other labels wrong is not used, as in the paper, nor is it by
-    the other learners on regressions.
+    the label with the highest wᵢ·x + `alpha`·√(xᵀAᵢ⁻¹x). Give rows a column of ones. That "right" proves the other
+    labels wrong is not used, as in the paper, nor is it by the other learners on regressions.
+
+    Guarantee: If the probability that label i is right is linear in x, with weights and rows of length at most 1, a
+    variant that learns in stages makes at most Õ(√(KdT)) more mistakes in T rounds than the best labels would, for
+    `alpha` of order √log(KT/δ), with probability 1 − δ (Chu et al.). None is known for this form, which is used in
+    practice.
 
     Parameters
     ----------
@@ -186,13 +177,6 @@ class LinUCB(RegressionLearner):
         Whether to keep only the diagonal of each Aᵢ: O(d) for each class and round instead of O(d²).
     regularization : float
         λ in Aᵢ = λI + Σxxᵀ; greater than 0.
-
-    Notes
-    -----
-    Guarantee: If the probability that label i is right is linear in x, with a weight vector of length at most 1 and
-    rows of length at most 1, a variant that learns in stages makes at most Õ(√(KdT)) more mistakes in T rounds than the
-    best labels would, for `alpha` of order √log(KT/δ), with probability 1 − δ (Chu et al.). This is the plain form,
-    which is used in practice and which they could not analyse. The diagonal form has no guarantee.
 
     Examples
     --------
@@ -228,9 +212,11 @@ class Confidit(RegressionLearner):
     Aᵢ whose prediction lies there: only the prediction changes. The guess ŷ has the highest w′ᵢ·x + √(`eta`·xᵀAᵢ⁻¹x).
     It alone learns: w ← A_new⁻¹(A_old·w′ + target·x), A ← A + xxᵀ, starting at A = (1 + α)²I.
 
-    With α < 1 the paper tosses a coin for wrong guesses, +x or −x with mean −α·x; here the mean itself is taken, which
-    has the same expectation and less variance. With the default α = 1 there is no coin in either. That "right" proves
-    the other labels wrong is not used, as in the paper.
+    With α < 1 the paper tosses a coin for wrong guesses, +x or −x with mean −α·x; here the mean itself is taken.
+
+    Guarantee: If rows have length 1 and labels are drawn by the model, then with the theorem's own growing η it makes
+    O(√T·log T) more mistakes in T rounds than the best labels would, with high probability (Crammer and Gentile). With
+    a fixed `eta`, other labels or the diagonal form nothing is proved.
 
     Parameters
     ----------
@@ -240,12 +226,6 @@ class Confidit(RegressionLearner):
         How much to explore; 0 or more. The theorem's own grows with log t; experiments fix it.
     diagonal : bool
         Whether to keep only the diagonal of each Aᵢ, in the same formula: O(d) for each class and round.
-
-    Notes
-    -----
-    Guarantee: If rows have length 1 and labels are drawn by the model, then with the theorem's own growing η it makes
-    O(√T·log T) more mistakes in T rounds than the best labels would, with high probability, for any choice of rows and
-    model (Crammer and Gentile). With a fixed `eta`, other labels or the diagonal form nothing is proved.
 
     Examples
     --------
@@ -298,8 +278,11 @@ class SquareCB(RegressionLearner):
 
     Class i regresses its cost, 1 for wrong and 0 for right, on the rounds in which it was guessed; fᵢ is the
     prediction, projected to [0, 1]. Any label but the one with the lowest cost has the propensity 1/(K + γ(fᵢ −
-    f_best)), and that one has the rest. γ is `gamma_scale`·√t after t − 1 answers. There is no intercept: rows need a
-    column of ones, or no regression can predict that a label is wrong nearly everywhere.
+    f_best)), and that one has the rest. γ is `gamma_scale`·√t after t − 1 answers. Rows need a column of ones.
+
+    Guarantee: If the cost of each label is, on average, a linear function of x with values in [0, 1], then with γ of
+    order √(KT/R), where R bounds the regression's regret (of order K·d·log T for ridge, unknown for the diagonal), it
+    makes O(√(KT·R)) more mistakes in T rounds than the best labels would, in any order (Foster and Rakhlin).
 
     Parameters
     ----------
@@ -307,13 +290,6 @@ class SquareCB(RegressionLearner):
         The less, the more it explores; greater than 0, up to 1e100.
     diagonal, regularization
         As for `LinUCB`.
-
-    Notes
-    -----
-    Guarantee: If the cost of each label is, on average, a linear function of x with values in [0, 1], then with γ of
-    order √(KT/R), where R bounds the regression's regret (of order K·d·log T for ridge), it makes O(√(KT·R)) more
-    mistakes in T rounds than the best labels would, whatever the order of the rows (Foster and Rakhlin). The diagonal
-    form bounds no such regret.
 
     Examples
     --------
@@ -365,8 +341,15 @@ class RegCB(RegressionLearner):
     Class i regresses its cost, 1 for wrong and 0 for right, on the rounds in which it was guessed. A regression is
     plausible if its penalised squared error exceeds the least by at most β = `mellowness`·log(Kt), after t − 1 answers.
     "optimistic" guesses the label whose lowest plausible cost is lowest, uniformly among equals; "elimination" guesses
-    uniformly among the labels that may be best: whose lowest plausible cost is at most the lowest highest one. There is
-    no intercept: rows need a column of ones.
+    uniformly among the labels that may be best. Rows need a column of ones.
+
+    With ridge regression the plausible weights are an ellipsoid, on which predictions lie between w·x − √(β·xᵀA⁻¹x) and
+    w·x + √(β·xᵀA⁻¹x); both are cut off at 0 and 1.
+
+    Guarantee: If the cost of each label is, on average, a linear function of x with values in [0, 1], and rows are
+    drawn independently, then with β of order K·d·log(T/δ) the optimistic form makes Õ(√T) times a coefficient of
+    disagreement more mistakes in T rounds than the best labels would, with probability 1 − δ (Foster et al.). The
+    default explores far less. None for the diagonal form.
 
     Parameters
     ----------
@@ -376,17 +359,6 @@ class RegCB(RegressionLearner):
         How a label is chosen.
     diagonal, regularization
         As for `LinUCB`.
-
-    Notes
-    -----
-    With ridge regression no search for bounds is needed. The penalised error of weights v is that of the best, w, plus
-    (v − w)ᵀA(v − w), so the plausible v are an ellipsoid, on which v·x has the largest value w·x + √(β·xᵀA⁻¹x) and the
-    smallest w·x − √(β·xᵀA⁻¹x); both are cut off at 0 and 1.
-
-    Guarantee: If the cost of each label is, on average, a linear function of x with values in [0, 1], and rows are
-    drawn independently, then with β of order K·d·log(T/δ) the optimistic form makes Õ(√T) times a coefficient of
-    disagreement more mistakes in T rounds than the best labels would, with probability 1 − δ (Foster et al.). The
-    default explores far less. The diagonal form has no guarantee.
 
     Examples
     --------

@@ -24,25 +24,17 @@ _FIRST_CAPACITY = 16  # doubled when full
 class NearestNeighbor(Learner):
     """Repeats the label of the nearest remembered example, if there is one within the radius.
 
-    Otherwise it draws a label uniformly, and remembers the example if the label proves right. Sparse rows are accepted
-    and made dense one by one.
+    Otherwise it draws a label uniformly, and remembers the example if the label proves right.
+
+    Guarantee: With radius γ on examples that are weakly separable with margin γ within radius R of the origin: at most
+    (K−1)(2R/γ+1)^d expected mistakes, if every answer comes before the next guess, and at most (2R/γ+1)^d remembered
+    examples, always (Theorem 21).
 
     Parameters
     ----------
     radius : float
         The largest distance at which a label is repeated; greater than 0. Any radius below √2·γ is safe on data with
         weak margin γ (the paper has γ).
-
-    Notes
-    -----
-    Guarantee: With radius γ on examples that are weakly separable with margin γ within radius R of the origin: at most
-    (K−1)(2R/γ+1)^d expected mistakes, if every answer comes before the next guess, and at most (2R/γ+1)^d remembered
-    examples, always (Theorem 21).
-
-    Attributes
-    ----------
-    support_, labels_ : arrays
-        The remembered examples and their labels.
 
     Examples
     --------

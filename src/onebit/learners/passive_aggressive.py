@@ -9,7 +9,7 @@ from onebit.engine.algorithm import clear
 from onebit.engine.jit import jit_inline, jit_internal
 from onebit.game import Answer
 from onebit.inputs import check_number
-from onebit.learners.gradient import GradientLearner, GradientState, Scratch, Weights
+from onebit.learners.gradient import GradientLearner, GradientState, Scratch
 
 
 class _Settings(NamedTuple):
@@ -31,7 +31,7 @@ def _passive_aggressive(score: float, sign: float, square: float, largest: float
 
 
 @jit_internal
-def _learn_bit(_state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
+def _learn_bit(_state: Any, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
     gains, label, sign = scratch.gains, answer.label, 1.0 if answer.correct else -1.0
     clear(gains)
     gains[label] = _passive_aggressive(scratch.scores[label], sign, scratch.square[0], settings.largest)
@@ -45,16 +45,14 @@ class ConservativePassiveAggressive(GradientLearner):
     With s = 1 for right and s = −1 for wrong, the guessed class gains s·τ·x, τ = min(C, max(0, 1 − s⟨w, x⟩)/‖x‖²): the
     shortest step after which s⟨w, x⟩ ≥ 1, but never more than C (PA-I). It never explores.
 
+    Guarantee: On examples that are strongly separable with margin γ within radius R, at most 4·max(R², 1/C)/γ² mistakes
+    in rounds whose highest score is 0 or more, always. Nothing is known of rounds in which every score is negative:
+    where all are below −1 the same mistake can repeat forever.
+
     Parameters
     ----------
     C : float
         The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
-
-    Notes
-    -----
-    Guarantee: On examples that are strongly separable with margin γ within radius R, at most 4·max(R², 1/C)/γ² mistakes
-    in rounds whose highest score is 0 or more, always. Nothing is known of rounds in which every score is negative:
-    where all are below −1 the same mistake can repeat forever.
 
     Examples
     --------
@@ -80,7 +78,7 @@ class ConservativePassiveAggressive(GradientLearner):
 
 
 @jit_internal
-def _learn_label(_state: Weights, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
+def _learn_label(_state: Any, answer: Answer, scratch: Scratch, settings: _Settings) -> Any:
     gains, scores, label, rival = scratch.gains, scratch.scores, answer.truth, -1
     clear(gains)
     for i in range(scores.shape[0]):
@@ -102,17 +100,15 @@ class FullInformationPassiveAggressive(GradientLearner):
     label and r the best other one, y gains τ·x and r loses it, τ = min(C, max(0, 1 − ⟨w_y − w_r, x⟩)/(2‖x‖²)) (PA-I).
     So it learns from right guesses too, where they were narrow.
 
-    Parameters
-    ----------
-    C : float
-        The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
-
-    Notes
-    -----
     Guarantee: At most max(2R², 1/C)/γ² mistakes, always, on examples that are weakly separable with margin γ within
     radius R: with C ≥ 1/(2R²) as few as `MulticlassPerceptron` promises. On any examples, and for any U with losses
     ℓ(U) of the same kind, max(2R², 1/C)·(‖U‖² + 2C·Σ ℓ(U)) (Crammer et al., Theorem 4). With late answers it bounds the
     answers that find the right label not ahead.
+
+    Parameters
+    ----------
+    C : float
+        The largest step: above 0, or ``math.inf`` for the plain passive-aggressive step.
 
     Examples
     --------

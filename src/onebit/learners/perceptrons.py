@@ -1,7 +1,4 @@
-"""Perceptrons: Algorithms 1 and 2 of the paper, the Banditron, and Algorithm 3, which is told every label.
-
-Each is a rule on scores, which plays in every space: linear, or with a kernel.
-"""
+"""Perceptrons: Algorithms 1 to 3 of the paper, and the Banditron; each is a rule on scores, in every space."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
@@ -23,7 +20,7 @@ from onebit.spaces.support_set import SupportSet
 
 
 def space_for(learner: Any, rule: Rule, *settings: float) -> Space:
-    """Return the empty space that a learner's `kernel` names; `settings` are the numbers that the rule needs."""
+    """Return the empty space that a learner's `kernel` names; `settings` are the rule's numbers."""
     n_features, n_classes = learner.n_features_in_, len(learner.classes_)
     if learner.kernel is None:  # weights, not examples: time and memory do not grow with the rounds
         return LinearSpace(rule, settings, n_features, n_classes)
@@ -38,6 +35,11 @@ class BanditPerceptron(Learner):
     claiming classes is guessed, and if it proves wrong it loses x. With ``kernel=None`` this is Algorithm 1, with a
     kernel Algorithm 2.
 
+    Guarantee: If the examples are strongly separable with margin γ within radius R (in the kernel's space, R² = max
+    k(x, x)), the number of updates is at most ⌊4(R/γ)²⌋, always, and the expected number of mistakes at most
+    (K−1)⌊4(R/γ)²⌋ if every answer comes before the next guess (Theorems 2 and 4). Where several labels may be right,
+    both hold for what is played (docs/theory/bandit-svm.md).
+
     Parameters
     ----------
     kernel : None, Kernel or callable
@@ -49,13 +51,6 @@ class BanditPerceptron(Learner):
         "printed" is the algorithm as published. "authors" is what the authors' program does: after any right guess
         every other claiming class also loses x, and the guessed class gains x if its score is not above 0. It always
         guesses the highest score.
-
-    Notes
-    -----
-    Guarantee: If the examples are strongly separable with margin γ within radius R (in the kernel's space, R² = max
-    k(x, x)), the number of updates is at most ⌊4(R/γ)²⌋, always, and the expected number of mistakes at most
-    (K−1)⌊4(R/γ)²⌋ if every answer comes before the next guess (Theorems 2 and 4). Where several labels may be right,
-    both hold for what is played (docs/theory/bandit-svm.md).
 
     Examples
     --------
@@ -178,10 +173,7 @@ def _learn_printed(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
 
 @jit_inline
 def _learn_proved(answer: Answer, scratch: Scratch, gains_at_zero: bool) -> bool:
-    """Let every class take a step whose score contradicts what the answer proves: a right label, that others are wrong.
-
-    Each class is a perceptron, whose bound holds for any true examples.
-    """
+    """Let every class whose score contradicts what the answer proves take a step: after a right one the others too."""
     current, gains, changed = scratch.current, scratch.gains, False
     for i in range(current.shape[0]):
         is_guess, gains[i] = i == answer.label, 0.0
@@ -224,6 +216,8 @@ class Banditron(Learner):
     The label with the highest score loses x; if the label that was played is right, it gains x divided by the
     probability it had. With probability `exploration` the label played is drawn uniformly.
 
+    Guarantee: O(√T) expected mistakes on T weakly separable rounds, with exploration of order 1/√T.
+
     Parameters
     ----------
     exploration : float
@@ -231,10 +225,6 @@ class Banditron(Learner):
     kernel : None, Kernel or callable
         None for the linear space. With a kernel nearly every round stores an example (right guesses gain x·(1/p − 1)),
         so time grows with the square of the rounds.
-
-    Notes
-    -----
-    Guarantee: O(√T) expected mistakes on T weakly separable rounds, with exploration of order 1/√T.
 
     Examples
     --------
@@ -249,9 +239,7 @@ class Banditron(Learner):
 
     exploration: float = 0.05
     kernel: Any = None
-    # One pass over the 300 rows of scikit-learn's check gives 79 to 91 % accuracy, depending on the draws; it asks
-    # for 83 %.
-    _poor_score: ClassVar[bool] = True
+    _poor_score: ClassVar[bool] = True  # 79 to 91 %, depending on the draws; scikit-learn's check asks for 83 %
 
     def _new_state(self) -> State:
         return space_for(self, _BANDITRON, check_number("exploration", self.exploration, above=0.0, at_most=1.0))
@@ -301,16 +289,14 @@ class MulticlassPerceptron(Learner):
 
     Its feedback is the label itself: ``tell(guess, correct, label=…)``. It shows what bandit feedback costs.
 
+    Guarantee: At most ⌊2(R/γ)²⌋ mistakes, always, on examples that are weakly separable with margin γ within radius R
+    (Theorem 10). With late feedback it bounds the updates: late feedback leads to an update only if the class that is
+    highest by then is wrong.
+
     Parameters
     ----------
     kernel : None, Kernel or callable
         None for the linear space.
-
-    Notes
-    -----
-    Guarantee: At most ⌊2(R/γ)²⌋ mistakes, always, on examples that are weakly separable with margin γ within radius R
-    (Theorem 10). With late feedback it bounds the updates: late feedback leads to an update only if the class that is
-    highest by then is wrong.
 
     Examples
     --------
@@ -334,7 +320,7 @@ class MulticlassPerceptron(Learner):
         return space_for(self, _MULTICLASS, 0.0)
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
-        """Return Theorem 10: M ≤ ⌊2(R/γ)²⌋ mistakes, each with one update. A strong margin is a weak one too."""
+        """Return Theorem 10, each mistake with one update. A strong margin is a weak one too."""
         mistakes = BOUNDS["10"].claim(radius=radius, margin=margin)
         return mistakes, replace(mistakes, about="updates")
 
@@ -346,8 +332,7 @@ class MulticlassPerceptron(Learner):
 
 @jit_inline
 def _learn_label(answer: Answer, scratch: Scratch, _settings: Any) -> bool:
-    # With immediate feedback this is the guessed label. With late feedback, Theorem 10 bounds mistakes of the current
-    # weights.
+    # With late feedback Theorem 10 bounds mistakes of the current weights.
     best = highest(scratch.current)
     if best == answer.truth:
         return False

@@ -3,14 +3,10 @@
 Ridge regression of class i keeps Aᵢ = λI + Σxxᵀ and bᵢ = Σ(target)x. A round changes the guessed class alone (every
 class, with full information): Aᵢ⁻¹ by Sherman and Morrison's formula, and wᵢ = Aᵢ⁻¹bᵢ with it, in O(d²). Rounding
 errors accumulate, so Aᵢ is factorised again by Cholesky after every `2d` steps (64 at least), and after a step so steep
-that half the digits are lost. No pivot of Aᵢ is below λ: where rounding makes one smaller it is set to λ (or to the
-size of the rounding, if that is larger), so Aᵢ⁻¹ stays positive definite.
+that half the digits are lost. A pivot that rounding makes smaller than λ is set to λ: Aᵢ⁻¹ stays positive definite.
 
 The diagonal form keeps the diagonal of Aᵢ alone and takes the same step with it, in O(d). The logistic form is of first
 order: its steps are divided by the root of the summed squares of the gradients (AdaGrad).
-
-A learner has its way to explore: a compiled function that writes the propensity of each label from predictions and
-their widths.
 """
 
 import math
@@ -63,7 +59,7 @@ class Scratch(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The numbers that the compiled functions need; what a learner leaves out follows from its settings."""
+    """The numbers that the compiled functions need."""
 
     own: Any  # A tuple: what the learner's way to explore needs
     right: float = 1.0  # the target of a right guess
@@ -85,10 +81,7 @@ def _mostly_highest(scratch: Scratch, settings: Settings) -> None:
 
 
 class RegressionLearner(Learner):
-    """Regresses right or wrong on the features, for each class on the rounds whose answers concern it.
-
-    It guesses the highest prediction, or any label with probability ``own[0]``, unless a subclass explores otherwise.
-    """
+    """Guesses the highest prediction, or any label with probability ``own[0]``, if a subclass does not otherwise."""
 
     diagonal: bool
     _write_propensities: ClassVar[Callable[..., None]] = staticmethod(_mostly_highest)
@@ -102,10 +95,7 @@ class RegressionLearner(Learner):
 
 
 class RegressionState(State):
-    """One regression per class.
-
-    The settings `diagonal`, `regularization`, `scores` and `learning_rate` are checked here, if the learner has them.
-    """
+    """One regression per class; it checks the settings that several learners have."""
 
     arrays: _Regressions
     settings: Settings
@@ -135,10 +125,7 @@ class RegressionState(State):
             full_information=learner.full_information,
         )
         squares, rows = (n_classes, n_features, n_features if kind == _FULL else 1), (n_classes, n_features)
-        try:
-            check_memory(16 * math.prod(squares))
-        except MemoryError as error:
-            raise ValueError(f"diagonal must be True for {n_features} features: {error}") from error
+        check_memory(16 * math.prod(squares), f"diagonal must be True for {n_features} features")
         steps, answers = np.zeros(n_classes, dtype=np.int64), np.zeros(1, dtype=np.int64)
         arrays = _Regressions(np.zeros(rows), np.zeros(squares), np.zeros(squares), np.zeros(rows), steps, answers)
         super().__init__(arrays, settings, n_classes)
@@ -155,7 +142,6 @@ class RegressionState(State):
                 squares[label] = value
 
     def add_class(self) -> None:
-        """Add a class without rounds."""
         super().add_class()
         self._start(self.n_classes - 1)
 
@@ -177,26 +163,29 @@ class RegressionState(State):
 
     def score_rows(self, rows: Rows) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
-            scores: Floats = dense(rows) @ self.arrays.weights.T
-        return scores
+            return np.asarray(dense(rows) @ self.arrays.weights.T)
 
     def learned(self) -> dict[str, Floats]:
-        is_logistic = self.settings.kind == _LOGISTIC
-        squares = self.arrays.grams if is_logistic else self.arrays.inverses
+        now, is_logistic = self.arrays, self.settings.kind == _LOGISTIC
+        name, squares = ("squares", now.grams) if is_logistic else ("inverses", now.inverses)
         shown = squares if self.settings.kind == _FULL else squares[:, :, 0]
-        heard = self.arrays.answers.astype(float)
-        name = "squares" if is_logistic else "inverses"
-        return {"weights": self.arrays.weights.copy(), name: shown.copy(), "heard": heard}
+        return {"weights": now.weights.copy(), name: shown.copy(), "heard": now.answers.astype(float)}
 
 
 # A round.
 
 
+@jit_inline
+def _product(x: Floats, other: Floats) -> float:
+    total = 0.0
+    for j in range(x.shape[0]):
+        total += x[j] * other[j]
+    return total
+
+
 @jit_internal
 def _score(state: _Regressions, X: Floats, t: int, scratch: Scratch, settings: Settings) -> int:
-    x, square = X[t], 0.0
-    for j in range(x.shape[0]):
-        square += x[j] * x[j]
+    x, square = X[t], _product(X[t], X[t])
     if not square < settings.most_square:  # nor NaN
         return UNSCORED
     scratch.square[0], scratch.answers[0] = square, state.answers[0]
@@ -257,8 +246,7 @@ def _squared_width(
     """Return xᵀA⁻¹x and write A⁻¹x to `image`; `square` is ‖x‖²."""
     inverses = state.inverses
     if settings.kind == _FULL:
-        for k in range(image.shape[0]):
-            image[k] = 0.0
+        clear(image)
         for j in range(x.shape[0]):
             if x[j] != 0.0:
                 for k in range(image.shape[0]):
@@ -274,14 +262,6 @@ def _squared_width(
     for j in range(x.shape[0]):
         trace += state.grams[label, j, j if settings.kind == _FULL else 0]
     return square / trace
-
-
-@jit_inline
-def _product(x: Floats, other: Floats) -> float:
-    total = 0.0
-    for j in range(x.shape[0]):
-        total += x[j] * other[j]
-    return total
 
 
 @jit_internal

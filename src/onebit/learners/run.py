@@ -1,7 +1,6 @@
 """The run of a learner, underneath its protocol: how it begins, takes rows and labels, plays streams, and is restored.
 
-A run begins when the number of features and the classes are known, and ends with the next fresh start. The functions
-take the learner; `play_stream` and `all_or_nothing` take its lock, for the others the caller holds it.
+`play_stream` and `all_or_nothing` take the learner's lock; for the other functions the caller holds it.
 """
 
 import copy
@@ -16,20 +15,10 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import validate_data
 
+from onebit import inputs
 from onebit.engine.algorithm import EXPLORED, MISTAKES, PASSED, UPDATES, Record, is_right
 from onebit.game import Guess
-from onebit.inputs import (
-    Integers,
-    Rows,
-    as_frame,
-    check_real,
-    check_rows,
-    check_seed,
-    check_whole_numbers,
-    is_frame,
-    row_of,
-    take,
-)
+from onebit.inputs import Integers, Rows
 from onebit.labels import (
     check_answers,
     check_classes,
@@ -117,11 +106,10 @@ class LearnedArray:
             return self
         arrays = learner.learned() if learner._started else {}
         if self._name not in arrays:
+            needed = ""
             if "kernel" in learner.get_params(deep=False):
                 needed = f" with {'kernel=None' if self._name == 'weights' else 'a kernel'}"
-                raise AttributeError(f"{self._attribute} is there once {kind.__name__} has played{needed}")
-            shown = f"; it has {', '.join(arrays)}" if arrays else ""
-            raise AttributeError(f"{kind.__name__} has not learned {self._attribute}{shown}")
+            raise AttributeError(f"{self._attribute} is there once {kind.__name__} has played{needed}")
         return arrays[self._name]
 
 
@@ -150,7 +138,7 @@ def begin(
     learner: "Learner", n_features: int, classes: npt.NDArray[Any], seed: int | None = None, given: Any = None
 ) -> None:
     """Set up an empty state, within `all_or_nothing`. `given` is a frame, or what may be one."""
-    learner._key = check_seed(learner.seed if seed is None else seed)
+    learner._key = inputs.check_seed(learner.seed if seed is None else seed)
     learner.classes_, learner._labels = classes, tuple(classes.tolist())
     learner.n_features_in_, learner._row_shape = n_features, (n_features,)
     check_columns(learner, given, reset=True)
@@ -204,7 +192,7 @@ def check_width(learner: "Learner", n_features: int, given: Any = None) -> None:
     Nothing is wrong before a run has begun.
     """
     if learner._started:
-        if is_frame(given):
+        if inputs.is_frame(given):
             check_columns(learner, given, reset=False)
         if n_features != learner.n_features_in_:
             name, known = type(learner).__name__, learner.n_features_in_
@@ -216,7 +204,7 @@ def check_columns(learner: "Learner", X: Any, *, reset: bool) -> None:
     if type(X) is np.ndarray and "feature_names_in_" not in vars(learner):
         return  # no names on either side: saves scikit-learn's check, 20 µs
     try:
-        validate_data(learner, as_frame(X), reset=reset, skip_check_array=True, ensure_2d=False)
+        validate_data(learner, inputs.as_frame(X), reset=reset, skip_check_array=True, ensure_2d=False)
     except (TypeError, ValueError) as error:
         remedy = "" if reset else f" Give them in that order: X[{learner.feature_names_in_.tolist()!r:.200}]"
         raise ValueError(f"X has other columns. {error}{remedy}") from error
@@ -234,12 +222,10 @@ def check_list(among: Any) -> npt.NDArray[Any]:
 
 def allowed_positions(learner: "Learner", among: Any) -> Integers:
     """Return the positions of allowed labels, in the order of the classes."""
-    labels, known = check_list(among), learner.classes_
-    if len(labels) > len(known):
-        raise ValueError(
-            f"among must list some of the {len(known)} classes; got {len(labels)} labels. Name each label once"
-        )
-    return np.unique(encode_labels(labels, known, "among", _LET_IT_JOIN))
+    labels, n = check_list(among), len(learner.classes_)
+    if len(labels) > n:
+        raise ValueError(f"among must list some of the {n} classes; got {len(labels)} labels. Name each label once")
+    return np.unique(encode_labels(labels, learner.classes_, "among", _LET_IT_JOIN))
 
 
 def codes_of(learner: "Learner", labels: npt.NDArray[Any], n_features: int, name: str, given: Any) -> Integers:
@@ -254,7 +240,6 @@ def codes_of(learner: "Learner", labels: npt.NDArray[Any], n_features: int, name
 
 
 def _has_new(learner: "Learner", labels: npt.NDArray[Any]) -> bool:
-    """Return whether labels may join, and one of them would."""
     return grows(learner) and not (learner._started and set(labels.ravel().tolist()) <= set(learner._labels))
 
 
@@ -276,10 +261,10 @@ def join(learner: "Learner", labels: list[Any]) -> None:
 
 def learn_known(learner: "Learner", name: str, X: Any, tried: Any, correct: Any, propensities: Any) -> None:
     """Learn from rounds that another system played, all or none of them; `name` is the argument with the labels."""
-    rows = check_rows(X)
+    rows = inputs.check_rows(X)
     labels = check_labels(tried, rows.shape[0], name)
     feedback, n = np.asarray(correct), len(labels)
-    chances = np.ones(n) if propensities is None else check_real(propensities, "propensities").astype(float)
+    chances = np.ones(()) if propensities is None else inputs.check_real(propensities, "propensities").astype(float)
     for which, given in (("correct", feedback), ("propensities", chances)):  # one stands for all
         if given.shape not in ((), (n,)):
             raise ValueError(f"{which} must have {n} entries, one for each round; got shape {given.shape}")
@@ -294,7 +279,7 @@ def learn_known(learner: "Learner", name: str, X: Any, tried: Any, correct: Any,
         codes = codes_of(learner, labels, rows.shape[1], name, X).tolist()
         known = zip(codes, np.broadcast_to(feedback, n).tolist(), np.broadcast_to(chances, n).tolist(), strict=True)
         for t, (code, right, chance) in enumerate(known):
-            row, truth = take(rows, t, t + 1), code if learner.full_information and right else -1
+            row, truth = inputs.take(rows, t, t + 1), code if learner.full_information and right else -1
             propensity = None if propensities is None else chance
             learner.n_updates_ += learner._state.learn_from_log(row, code, right, truth, propensity)
 
@@ -304,7 +289,7 @@ def new_record(n_rounds: int, checkpoints: npt.ArrayLike | None = None, keep_gue
     if checkpoints is None:
         points = default_checkpoints(n_rounds)
     else:
-        points = np.unique(np.append(check_whole_numbers("checkpoints", checkpoints), n_rounds))
+        points = np.unique(np.append(inputs.check_whole_numbers("checkpoints", checkpoints), n_rounds))
         if points[0] < 1 or points[-1] > n_rounds:
             raise ValueError(f"checkpoints must be whole numbers from 1 to {n_rounds}; got {checkpoints!r}")
     guesses = np.zeros(n_rounds if keep_guesses else 0, dtype=np.int32)
@@ -312,11 +297,7 @@ def new_record(n_rounds: int, checkpoints: npt.ArrayLike | None = None, keep_gue
 
 
 def default_checkpoints(n_rounds: int) -> Integers:
-    """Return at most a few hundred rounds at which to write the curve down: evenly spaced ones and log-spaced ones.
-
-    >>> default_checkpoints(5).tolist()
-    [1, 2, 3, 4, 5]
-    """
+    """Return at most a few hundred rounds at which to write the curve down: evenly spaced ones and log-spaced ones."""
     even = np.linspace(0, n_rounds, 101)
     log = np.geomspace(1, n_rounds, int(np.ceil(16 * np.log10(n_rounds))) + 1)  # 16 in every decade
     points = np.unique(np.rint(np.concatenate([even, log])).astype(np.int64))
@@ -326,19 +307,16 @@ def default_checkpoints(n_rounds: int) -> Integers:
 def _begin_stream(
     learner: "Learner", rows: Rows, labels: npt.NDArray[Any], given: Any, seed: int | None, fresh: bool, classes: Any
 ) -> Integers:
-    """Prepare for the first round of a checked stream, whose rows came as `given`; return its labels as indices.
-
-    Where several labels may be right, `labels` is a matrix of truth values (see `classes_and_codes`).
-    """
-    n_features, several = rows.shape[1], labels.ndim == 2
+    """Prepare for the first round of a checked stream, whose rows came as `given`; return its labels as indices."""
+    n_features, several = rows.shape[1], labels.ndim == 2  # then several may be right (see `classes_and_codes`)
     if several and learner.full_information:
         name = type(learner).__name__
         raise ValueError(f"y must hold one label for each round: the feedback of {name} is the right label itself")
     if fresh or not learner._started:
-        if several and classes is None:
-            classes = labels.shape[1]
         if learner.classes is not None and not grows(learner):
             classes = learner.classes
+        elif several and classes is None:
+            classes = labels.shape[1]
         known, codes = classes_and_codes(labels, classes)
         begin(learner, n_features, known, seed, given)
         return codes
@@ -364,19 +342,19 @@ def play_stream(
     asks: Callable[[Guess, bool], bool] | None = None,
 ) -> Record:
     """Play a whole stream, compiled unless `by_round`; the arguments are those of `onebit.play` and `play_rounds`."""
-    rows = check_rows(X)
+    rows = inputs.check_rows(X)
     labels = check_answers(y, rows.shape[0])
     record, n = new_record(len(labels), checkpoints, keep_guesses), len(labels)
     with all_or_nothing(learner, fresh, is_one=n == 1 and not by_round and not _has_new(learner, labels)):
         codes, first = _begin_stream(learner, rows, labels, X, seed, fresh, classes), learner.n_rounds_
         if by_round or learner._state.plays_by_hand:
-            pairs = ((row_of(rows, t), code) for t, code in enumerate(codes.tolist()))
+            pairs = ((inputs.row_of(rows, t), code) for t, code in enumerate(codes.tolist()))
             play_rounds(learner, pairs, record, asks=asks, on_progress=on_progress)
             return record
         step = n if on_progress is None else max(_LEAST_STEP, n // _MOST_REPORTS)
         try:
             for start in range(0, n, step):
-                some = rows if step == n else take(rows, start, start + step)
+                some = rows if step == n else inputs.take(rows, start, start + step)
                 learner._state.play(some, codes[start : start + step], learner._key, first, record, start)
                 if on_progress is not None:
                     on_progress(min(start + step, n), n)
@@ -399,8 +377,8 @@ def play_rounds(
 ) -> int:
     """Play rounds by calling `guess` and `tell`; return how many, at most as many as the record is for.
 
-    A round is its features and the position of its right label (or as `classes_and_codes`). `asks` is called with each
-    guess and whether it is right, and returns whether the label is asked for, which is no mistake.
+    A round is its features and its code (see `classes_and_codes`). `asks` is called with each guess and whether it is
+    right, and returns whether the label is asked for, which is no mistake.
     """
     counts, limit, updates, t = record.counts, int(record.checkpoints[-1]), learner.n_updates_, 0
     step = max(_LEAST_STEP, limit // _MOST_REPORTS)

@@ -1,9 +1,8 @@
 """A learner in one file: saved whole or not at all, and loaded from a file that may be untrusted or truncated.
 
 The file is a zip that NumPy opens too (npz): ``header.json`` holds the class, settings and counts, ``state/…`` the
-learned arrays, ``tickets/…`` the open tickets, ``values/…`` other arrays. Nothing is compressed, so reading needs no
-more room than the file. The zip's comment, the last bytes of the file, has the format version and a checksum of
-everything before it. There are no timestamps: the same learner gives the same bytes.
+learned arrays, ``tickets/…`` the open tickets, ``values/…`` other arrays. Nothing is compressed. The zip's comment, the
+last bytes of the file, has the format version and a checksum. The same learner gives the same bytes.
 """
 
 import io
@@ -46,8 +45,6 @@ _COUNTS = ("n_rounds_", "n_mistakes_", "n_updates_", "n_uniform_guesses_")
 _OURS = "onebit.learners"  # the package whose learners are always trusted
 _KEPT = ("feature_names_in_",)  # attributes of our own learners beside settings, counts, state and tickets
 _PLAIN_CLASSES = (str, int, np.integer, list, tuple, set, frozenset, np.ndarray, type(None))
-_MOST_HEADER = 1 << 26  # bytes
-_MOST_PARTS = 10_000
 _MOST_REBUILT = 1 << 26  # numbers that a file may omit because they follow from others: half a gigabyte
 _MOST_COUNT = 1 << 56  # ten times as many still fit in 64 bits
 _ROOM = 1 << 26  # bytes that any file may need, plus eight for each of its own (inverting a matrix needs room)
@@ -57,15 +54,10 @@ def to_bytes(learner: "Learner") -> Any:
     """Return the content of a learner's file."""
     with learner._lock:
         header, arrays = _describe_learner(learner)
-    text = write(header).encode()
-    if len(text) > _MOST_HEADER:
-        raise ValueError(
-            f"settings, labels and own values take {len(text)} bytes; they must take at most {_MOST_HEADER}"
-        )
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.comment = _BLANK_END
-        archive.writestr(zipfile.ZipInfo("header.json"), text)
+        archive.writestr(zipfile.ZipInfo("header.json"), write(header))
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as part:
                 npy.write_array(part, array, version=(1, 0), allow_pickle=False)
@@ -90,10 +82,11 @@ def _describe_learner(learner: "Learner") -> tuple[dict[str, Any], _Arrays]:
     }
     arrays: _Arrays = {}
     if learner._started:
-        made = _made_by_learners() | settings.keys()
-        own = {name: value for name, value in vars(learner).items() if name not in made}
         if is_ours:
-            own = {name: value for name, value in own.items() if name in _KEPT} | learner._keep()
+            own = {name: value for name, value in vars(learner).items() if name in _KEPT} | learner._keep()
+        else:
+            made = _made_by_learners() | settings.keys()
+            own = {name: value for name, value in vars(learner).items() if name not in made}
         header |= {
             "in_force": _described("the setting", learner._in_force, values),
             "n_features": learner.n_features_in_,
@@ -118,7 +111,7 @@ def _is_ours(learner: "Learner") -> bool:
 
 
 def _made_by_learners() -> set[str]:
-    """Return the attributes that every learner makes itself: they are saved under names of their own, or not at all."""
+    """Return the attributes that every learner makes itself."""
     return {*_learners().Learner.__annotations__, "_lock"}
 
 
@@ -135,7 +128,7 @@ def _described(what: str, named: dict[str, Any], values: list[Any]) -> dict[str,
 
 
 def learned_arrays(learner: "Learner") -> _Arrays:
-    """Return views of all arrays that a learner has learned, confidence included, without spare capacity."""
+    """Return views of all that a learner has learned, confidence included, without spare capacity."""
     confidence = {f"confidence {name}": array for name, array in _confidence_of(learner).items()}
     return _filled_arrays(learner._state) | confidence
 
@@ -154,11 +147,9 @@ def pack_state(state: State) -> _Arrays:
 
 def _filled_arrays(state: State) -> _Arrays:
     # At least one entry, even if unused: then a file is at least as large as its number of features.
-    filled = {axis: max(1, size) for axis, size in state.filled().items()}
-    return {
-        name: array[tuple(slice(filled.get(axis)) for axis in _axes_of(state, name, array))]
-        for name, array in state.arrays._asdict().items()
-    }
+    filled, arrays = {axis: max(1, size) for axis, size in state.filled().items()}, state.arrays._asdict()
+    axes = {name: _axes_of(state, name, array) for name, array in arrays.items()}
+    return {name: array[tuple(slice(filled.get(axis)) for axis in axes[name])] for name, array in arrays.items()}
 
 
 def _axes_of(state: State, name: str, array: npt.NDArray[Any]) -> tuple[str, ...]:
@@ -168,8 +159,9 @@ def _axes_of(state: State, name: str, array: npt.NDArray[Any]) -> tuple[str, ...
 def load(path: "str | os.PathLike[str]", *, trusted: Iterable[Any] = ()) -> "Learner":
     """Return the learner that was saved there: it plays on exactly as the saved one would have.
 
-    No code from the file runs, and sizes are checked before memory is allocated, so the file may be untrusted. The
-    loaded learner accepts feedback on open tickets, by their id too.
+    No code from the file runs, and sizes are checked before memory is allocated, so the file may be untrusted: a
+    ValueError says that it is truncated, was changed, is no model or of another format, or names what is not trusted.
+    The loaded learner accepts feedback on open tickets, by their id too.
 
     Parameters
     ----------
@@ -178,13 +170,6 @@ def load(path: "str | os.PathLike[str]", *, trusted: Iterable[Any] = ()) -> "Lea
     trusted : list
         Classes and functions of your own that the file may name (learners, kernels, labels such as an Enum), or their
         import paths, ``"package.module:name"``. Only those are imported, and only if the file names them.
-
-    Raises
-    ------
-    ValueError
-        If the file is truncated, was changed, is not a model, is of another format, or names what is not trusted.
-    OSError
-        If it cannot be read.
 
     Examples
     --------
@@ -196,14 +181,9 @@ def load(path: "str | os.PathLike[str]", *, trusted: Iterable[Any] = ()) -> "Lea
     >>> learner.save(path)
     >>> load(path).tell(ticket.id, correct=True)
     """
-    with Path(path).open("rb") as file:
-        # Twice: the file, and the arrays made from it.
-        try:
-            check_memory(2 * os.fstat(file.fileno()).st_size)
-        except MemoryError as error:
-            raise ValueError(f"{os.fspath(path)}: cannot be loaded: {error}") from error
-        content = file.read()
-    return from_bytes(content, os.fspath(path), trusted)
+    # Twice: the file, and the arrays made from it.
+    check_memory(2 * Path(path).stat().st_size, f"{os.fspath(path)}: cannot be loaded")
+    return from_bytes(Path(path).read_bytes(), os.fspath(path), trusted)
 
 
 def from_bytes(content: bytes, name: Any, trusted: Iterable[Any] = ()) -> "Learner":
@@ -224,7 +204,7 @@ def from_bytes(content: bytes, name: Any, trusted: Iterable[Any] = ()) -> "Learn
 
 
 def _read(content: bytes) -> tuple[dict[str, Any], dict[str, _Arrays]]:
-    """Return header and arrays by folder, or raise ValueError: the file must be ours, unchanged, of a known version."""
+    """Return header and arrays by folder, of a file that is ours, unchanged and of a known version."""
     found = _END.search(content, max(0, len(content) - _LONGEST_END))
     if found is None or found.end() != len(content):
         raise ValueError("it is no onebit model, or it was cut off")
@@ -234,15 +214,11 @@ def _read(content: bytes) -> tuple[dict[str, Any], dict[str, _Arrays]]:
         raise ValueError("it was changed since it was saved: its checksum does not fit")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         parts = archive.infolist()
-        if len(parts) > _MOST_PARTS or len({part.filename for part in parts}) < len(parts):
-            raise ValueError("it has too many parts, or two of one name")
-        # Uncompressed parts without duplicates cannot take more memory than the file.
         if any(part.compress_type != zipfile.ZIP_STORED or part.file_size != part.compress_size for part in parts):
             raise ValueError("its parts must not be compressed")
-        sizes = {part.filename: part.file_size for part in parts}
-        if sum(sizes.values()) > len(content) or sizes["header.json"] > _MOST_HEADER:
+        if sum(part.file_size for part in parts) > len(content):
             raise ValueError("its parts are larger than it is")
-        names = [name.removesuffix(".npy") for name in sizes if name != "header.json"]
+        names = [part.filename.removesuffix(".npy") for part in parts if part.filename != "header.json"]
         folders: dict[str, _Arrays] = {"state": {}, "confidence": {}, "tickets": {}, "values": {}}
         for path, array in read_npz(archive, names).items():
             folder, _, name = path.partition("/")
@@ -303,10 +279,9 @@ def _unpack_state(state: State, packed: _Arrays) -> None:
     empty, sizes = state.arrays._asdict(), dict[str, int]()
     left_out = empty.keys() - packed.keys()
     if not left_out <= set(state.follows()) or packed.keys() - empty.keys():
-        differing = ", ".join(sorted(packed.keys() ^ empty.keys()))
         raise ValueError(
             "another version of onebit saved it, whose learner kept other arrays: load it with that version, or learn "
-            f"from the rounds again ({differing})"
+            f"from the rounds again ({', '.join(sorted(packed.keys() ^ empty.keys()))})"
         )
     for name, array in packed.items():
         blank = empty[name]

@@ -4,16 +4,14 @@ Every step has a direction z = v ⊗ x, an outer product of a vector v over the 
 weight·zzᵀ, the target θ loses pull·z, and the weights become the point of the ball ‖w‖ ≤ D (the whole space, if D is
 infinite) where ½wᵀAw − θᵀw is smallest. A starts as a multiple of the identity, the *floor*, and only grows.
 
-The diagonal form keeps only the diagonal of A: a step takes O(Kd). The full form keeps A and its inverse, which follows
-by the formula of Sherman and Morrison, (A + zzᵀ)⁻¹ = A⁻¹ − hhᵀ/(1 + zᵀh) with h = A⁻¹z: a step takes O((Kd)²). Rounding
-errors accumulate, so A and θ are summed separately, and the inverse is computed anew from A every so many steps, or
-when a step was so steep that digits were lost.
+The diagonal form keeps only the diagonal of A: a step takes O(Kd). The full form keeps A and its inverse, in O((Kd)²) a
+step (Sherman and Morrison). The inverse is computed anew from A every so many steps, or when a step was so steep that
+digits were lost.
 
 With a ball, the full form stores H = (A + λ₀I)⁻¹ for a λ₀ near the λ of the weights, and c = Hθ. The weights solve
-(I + δH)w = c with δ = λ − λ₀. Each step of the iteration w ← c − δHw, with the δ for which the new w has the ball's
-radius, makes the error smaller by about |δ|/(floor + λ₀), of which no more than a tenth is allowed: beyond it, A's
-eigenvectors are found, λ with them (see `_multiplier`), and λ₀ becomes that λ. That δ is the smaller root of
-‖c‖² − 2δ·cᵀHw + δ²‖Hw‖² = D². As λ changes by about its t-th part in round t, this happens ever more seldom.
+(I + δH)w = c with δ = λ − λ₀, by the iteration w ← c − δHw, with the δ for which the new w has the ball's radius: the
+smaller root of ‖c‖² − 2δ·cᵀHw + δ²‖Hw‖² = D². It makes the error smaller by about |δ|/(floor + λ₀). Beyond a tenth, A's
+eigenvectors are found, λ with them (see `_multiplier`), and λ₀ becomes that λ.
 """
 
 import math
@@ -127,18 +125,12 @@ class SecondOrderState(State):
         super().__init__(self._blank(n_classes), settings, n_classes)
 
     def _blank(self, n_classes: int) -> _Diagonal | _Full:
-        """Return initial arrays; raises ValueError if they do not fit in memory."""
         n, floor = self.n_features * n_classes, self.settings.floor
         tallies, worn = np.zeros(3), np.zeros(1, dtype=np.int64)
         if self.is_diagonal:
             return _Diagonal(np.zeros(n), np.zeros(n), np.full(n, floor), tallies, worn)
-        try:
-            check_memory(_COPIES * 8 * n * n)
-        except MemoryError as error:
-            raise ValueError(
-                f"diagonal=False keeps a matrix of {n} × {n} numbers for {self.n_features} features and {n_classes} "
-                f"classes: {error}. Use diagonal=True, or fewer features"
-            ) from error
+        what = f"{n} × {n} numbers for {self.n_features} features and {n_classes} classes"
+        check_memory(_COPIES * 8 * n * n, f"diagonal=False keeps a matrix of {what}. Use diagonal=True")
         weights, target, center = np.zeros((3, n))
         return _Full(weights, target, center, floor * np.eye(n), np.eye(n) / floor, tallies, worn)
 
@@ -151,7 +143,7 @@ class SecondOrderState(State):
         return _algorithm(self._kind, self.is_diagonal)
 
     def add_class(self) -> None:
-        """Add a block to the matrix, a multiple of the identity; in the inverse shifted like the other eigenvalues."""
+        # The matrix gains a multiple of the identity; in the inverse it is shifted like the other eigenvalues.
         blank, n = self._blank(self.n_classes + 1), len(self.arrays.weights)
         for name, array in self.arrays._asdict().items():
             getattr(blank, name)[tuple(slice(size) for size in array.shape)] = array
@@ -195,8 +187,7 @@ class SecondOrderState(State):
         now.worn[0] = 0
 
     def score_rows(self, rows: Rows) -> Floats:
-        scores: Floats = dense(rows) @ self.learned()["weights"].T
-        return scores
+        return np.asarray(dense(rows) @ self.learned()["weights"].T)
 
     def learned(self) -> dict[str, Floats]:
         return {"weights": self.arrays.weights.reshape(self.n_classes, self.n_features).copy()}
@@ -260,10 +251,8 @@ def _multiplier(values: Floats, target: Floats, radius: float, start: float) -> 
     """Return the λ ≥ 0 with which w = (A + λI)⁻¹θ has the smallest ½wᵀAw − θᵀw in the ball ‖w‖ ≤ D.
 
     `values` are the eigenvalues of A, all above 0, `target` is θ in its eigenvectors, `start` the last λ, or 0. Where
-    A⁻¹θ is longer than D it is the one λ > 0 for which ‖w(λ)‖ = D: one equation, ∑ θᵢ²/(aᵢ + λ)² = D². Newton's method
-    is applied to 1/‖w(λ)‖ = 1/D, whose left side is concave and nearly a line (Moré and Sorensen, 1983): from any λ it
-    needs a few steps, all but the first from the same side. With v = w(λ), d‖v‖²/dλ = −2vᵀ(A + λI)⁻¹v, so the step is
-    ‖v‖²/(vᵀ(A + λI)⁻¹v)·(‖v‖/D − 1).
+    A⁻¹θ is longer than D it solves ‖w(λ)‖ = D, by Newton's method for 1/‖w(λ)‖ = 1/D, whose left side is nearly a line
+    (Moré and Sorensen, 1983). With v = w(λ) the step is ‖v‖²/(vᵀ(A + λI)⁻¹v)·(‖v‖/D − 1).
     """
     shift = start
     for _ in range(_MOST_NEWTON_STEPS):

@@ -47,8 +47,12 @@ class SOBA(SecondOrderLearner):
     It guesses as `Banditron` does. A right guess y, which had propensity p, takes a step away from the best other label
     towards y, divided by p: g = (e_other − e_y) ⊗ x/p. The matrix A gains p·ggᵀ, the target θ loses g, and the weights
     are A⁻¹θ. With z = √p·g, a step has m = ((w·z)² + 2w·g)/(1 + zᵀA⁻¹z), and is only taken if the sum of m over the
-    steps taken stays at least 0: so it is taken wherever the best other label was not behind. Not from the paper: the
-    defaults of both settings, and the first of several best others.
+    steps taken stays at least 0: so it is taken wherever the best other label was not behind.
+
+    Guarantee: With the whole matrix, and exploration of order 1/√T but for logarithms, K and d: expected mistakes
+    beyond the loss of any fixed linear classifier grow as √T/η, but for logarithms. The loss lies between the hinge
+    loss (η = 0) and its square (η = 1), and the bound holds for all η at once that the classifier's norm allows. For
+    the diagonal nothing is proved.
 
     Parameters
     ----------
@@ -58,13 +62,6 @@ class SOBA(SecondOrderLearner):
         What A starts from, times the identity: from 1e-30 to 1e30.
     diagonal : bool
         Whether only the diagonal of A is kept, in the same formulas: O(Kd) for a round instead of O((Kd)²).
-
-    Notes
-    -----
-    Guarantee: With the whole matrix, and exploration of order 1/√T but for logarithms, K and d: expected mistakes
-    beyond the loss of any fixed linear classifier grow as √T/η, but for logarithms. The loss lies between the hinge
-    loss (η = 0) and its square (η = 1), and the bound holds for all η at once that the classifier's norm allows. For
-    the diagonal nothing is proved.
 
     Examples
     --------
@@ -152,7 +149,11 @@ class PNewtron(SecondOrderLearner):
     gradient G = (1 − p_y)/q_y · (1/K − e_y) ⊗ x with κ = q_y, a wrong one G = p_y/q_y · (e_y − 1/K) ⊗ x with κ = 1. On
     average G is (p − e) ⊗ x with e for the right label: the gradient of the logistic loss of α·Wx, divided by α. The
     weights minimise the sum of G·(W − Wₜ) + ½κβ(G·(W − Wₜ))² over all rounds and ‖W‖²/(2D), within the ball ‖W‖ ≤ D.
-    α, β and D are the published ones by default; the default of `exploration` was chosen here.
+    α, β and D are the published ones by default.
+
+    Guarantee: None for these settings (the P is for practical). Newtron, the same with the whole matrix and with a β
+    and an exploration that its theorem chooses, has a logistic loss beyond that of the best weights in the ball of
+    O(log T) if α is a constant, O(√T) if it grows as log T, and at most O(T^⅔), on examples of bounded length.
 
     Parameters
     ----------
@@ -166,12 +167,6 @@ class PNewtron(SecondOrderLearner):
         D: the largest norm of the weights, all classes together; from 1e-15 to 1e15.
     diagonal : bool
         Whether only the diagonal of the matrix is kept, in the same formulas: O(Kd) for a round instead of O((Kd)²).
-
-    Notes
-    -----
-    Guarantee: None for these settings (the P is for practical). Newtron, the same with the whole matrix and with a β
-    and an exploration that its theorem chooses, has a logistic loss beyond that of the best weights in the ball of
-    O(log T) if α is a constant, O(√T) if it grows as log T, and at most O(T^⅔), on examples of bounded length.
 
     Examples
     --------

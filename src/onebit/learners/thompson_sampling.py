@@ -13,10 +13,9 @@ from onebit.inputs import Floats, check_number
 from onebit.learners.exploring import fill_propensities
 from onebit.learners.regression import RegressionLearner, RegressionState, Scratch, Settings
 
-# Which of several independent normal numbers is the largest: one draw of them, and each one's probability. Label i wins
-# with probability ∫ φᵢ(z) ∏ⱼ≠ᵢ Φⱼ(z) dz. For two labels that is Φ of a difference. For more it is computed by
-# Gauss-Legendre quadrature on panels, each at most two deviations wide for every label whose Φⱼ still varies there.
-# Compared with adaptive integration the error was below 10⁻¹¹.
+# Label i has the largest of several independent normal numbers with probability ∫ φᵢ(z) ∏ⱼ≠ᵢ Φⱼ(z) dz. For two labels
+# that is Φ of a difference. For more it is computed by Gauss-Legendre quadrature on panels, each at most two deviations
+# wide for every label whose Φⱼ still varies there. Compared with adaptive integration the error was below 10⁻¹¹.
 
 _NORMALS = LEARNER + 2  # second word of the key: independent of all other draws
 _FAR = 8.3  # a normal number lies beyond so many deviations with probability below 10⁻¹⁶
@@ -115,10 +114,10 @@ def _add_node(
 @jit_inline
 def _is_uncertain(scratch: Scratch) -> bool:
     """Return whether all widths are above 0: those of a row of (nearly) zeros are not."""
-    least = math.inf
+    found = True
     for i in range(scratch.widths.shape[0]):
-        least = min(least, scratch.widths[i])
-    return least > 0.0
+        found = found and scratch.widths[i] > 0.0
+    return found
 
 
 @jit_inline
@@ -143,8 +142,12 @@ class ThompsonSampling(RegressionLearner):
 
     Class i regresses 1 for right and 0 for wrong on the rounds in which it was guessed; its posterior is normal with
     mean wᵢ and covariance `spread`²·Aᵢ⁻¹. Only the predictions ⟨wᵢ, x⟩ matter, so K normal numbers are drawn.
-    `probabilities` are the probabilities that each is the largest, by quadrature to twelve digits; streams, which only
-    draw, skip it. There is no intercept: give rows a column of ones.
+    `probabilities`, that each is the largest, are computed by quadrature to twelve digits. Give rows a column of ones.
+
+    Guarantee: If the probability that label i is right is linear in x, with weights and rows of length at most 1, then
+    with `spread` of order √(D·log(T/δ)), where D = Kd, it makes at most Õ(D^(3/2)·√T) more mistakes in T rounds than
+    the best labels would, with probability 1 − δ (Agrawal and Goyal). The default explores far less. None for the
+    diagonal form.
 
     Parameters
     ----------
@@ -153,18 +156,9 @@ class ThompsonSampling(RegressionLearner):
     diagonal, regularization
         As for `LinUCB`.
 
-    Notes
-    -----
-    Guarantee: If the probability that label i is right is linear in x, with weights and rows of length at most 1, then
-    with `spread` of order √(D·log(T/δ)), where D = Kd, it makes at most Õ(D^(3/2)·√T) more mistakes in T rounds than
-    the best labels would, with probability 1 − δ (Agrawal and Goyal). The default explores far less. The diagonal form
-    has no guarantee.
-
     Examples
     --------
     >>> learner = ThompsonSampling(classes=3)
-    >>> learner.probabilities([1.0, 0.5]).round(3)
-    array([0.333, 0.333, 0.333])
     >>> learner.learn_from([[1.0, 0.5]], [0], False).probabilities([1.0, 0.5]).round(3)
     array([0.3 , 0.35, 0.35])
 

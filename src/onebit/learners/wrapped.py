@@ -26,12 +26,16 @@ class Wrapped(Learner):
     """One copy of a scikit-learn classifier for every label, which predicts whether that label is right; ε-greedy.
 
     A right answer is an example for its label's copy and a counter-example for all others; a wrong one is a
-    counter-example for the label that was guessed. Nothing is weighted by how likely the guess was: each of these is
-    known for sure. The label with the highest `decision_function` (`predict_proba` where there is none) is guessed, or
-    with probability `exploration` one drawn uniformly. Until a label has been both right and wrong its score is the
-    share (or log odds) of right answers, one more of each counted.
+    counter-example for the label that was guessed. The label with the highest `decision_function` (`predict_proba`
+    where there is none) is guessed, or with probability `exploration` one drawn uniformly. Until a label has been both
+    right and wrong its score is the share (or log odds) of right answers, one more of each counted. It is slow: it
+    plays in Python, keeps every answered row, and makes sparse rows dense. Columns are not scaled.
 
-    It is slow: it plays in Python, keeps every answered row, and makes sparse rows dense. Columns are not scaled.
+    Guarantee: None. Known rounds (`learn_from`) are used like the learner's own.
+
+    It is saved without pickle: the file holds the rows, and loading refits on them, which takes as long as before. So
+    the classifier must be deterministic given its `random_state`. One that is not given by name must be `trusted` when
+    it is loaded, with every class in its settings (a forest holds a tree).
 
     Parameters
     ----------
@@ -45,20 +49,6 @@ class Wrapped(Learner):
         "partial" passes new rows to `partial_fit`, in batches of a tenth of the rows so far (1 to 100 rows).
         "geometric" refits all copies whenever the number of rows has grown by a quarter: for forests and others without
         `partial_fit`.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` infer them from y.
-    seed : int
-        Seed of the learner's random numbers.
-
-    Notes
-    -----
-    Guarantee:
-    None. Classes may be added: they are tried when drawn uniformly, or when all others score less. With `among` the
-    propensities are those of the allowed labels. Known rounds (`learn_from`) are used like the learner's own.
-
-    It is saved without pickle: the file holds the rows, and loading refits on them, which takes as long as before. So
-    the classifier must be deterministic given its `random_state`. One that is not given by name must be `trusted` when
-    it is loaded, with every class in its settings (a forest holds a tree).
 
     Examples
     --------
@@ -87,10 +77,8 @@ class Wrapped(Learner):
         self._is_partial = check_choice("refit", self.refit, ("partial", "geometric")) == "partial"
         self._blank = self._new_estimator()
         if self._is_partial and not hasattr(self._blank, "partial_fit"):
-            raise ValueError(
-                f'refit="partial" needs a classifier with partial_fit; {self._blank!r:.80} has none: say '
-                'refit="geometric"'
-            )
+            remedy = f'{self._blank!r:.80} has none: say refit="geometric"'
+            raise ValueError(f'refit="partial" needs a classifier with partial_fit; {remedy}')
         self._models: list[Any] = [None] * len(self.classes_)
         self._size = self._learned_size = 0
         self._rows = np.zeros((0, self.n_features_in_))
@@ -98,9 +86,9 @@ class Wrapped(Learner):
 
     def _new_estimator(self) -> Any:
         given: Any = self.estimator
-        blank = _gradient_descent()(loss="log_loss") if given is None else given
-        if isinstance(given, str):
-            blank = _named_classifier(given)
+        if given is None:
+            given = _gradient_descent()(loss="log_loss")
+        blank = _named_classifier(given) if isinstance(given, str) else given
         if isinstance(blank, type) or not hasattr(blank, "get_params") or not is_classifier(blank):
             raise ValueError(f"estimator must be a classifier of scikit-learn's kind; got {given!r:.80}")
         blank = clone(blank)
@@ -195,31 +183,24 @@ class Wrapped(Learner):
 
     def _take_back(self, kept: dict[str, Any]) -> None:
         """Refit on the rows of a file, in the same batches."""
-        if set(kept) != {"rows", "labels", "right"}:
-            raise ValueError("it lacks the rows that its classifier learned from")
-        rows, labels, right = kept["rows"], kept["labels"], kept["right"]
-        kinds = [getattr(array, "dtype", None) for array in (rows, labels, right)]
-        fits = kinds == [np.float64, np.int64, np.bool_] and rows.shape == (len(right), self.n_features_in_)
-        if not fits or labels.shape != right.shape or right.ndim != 1 or not np.isfinite(rows).all():
+        rows, labels, right = (np.asarray(kept[name]) for name in ("rows", "labels", "right"))
+        fits = [rows.dtype, labels.dtype, right.dtype] == [np.float64, np.int64, np.bool_] and right.ndim == 1
+        if not fits or rows.shape != (len(right), self.n_features_in_) or labels.shape != right.shape:
             raise ValueError("the rows that its classifier learned from do not fit")
-        if labels.size and not 0 <= labels.min() <= labels.max() < len(self.classes_):
-            raise ValueError("a row that its classifier learned from has a label beyond the classes")
+        if not (np.isfinite(rows).all() and np.isin(labels, np.arange(len(self.classes_))).all()):
+            raise ValueError("a row that its classifier learned from is no number, or has a label beyond the classes")
         for n in range(len(right)):
             self._learn(rows[n : n + 1], int(labels[n]), bool(right[n]))
 
 
 def _named_classifier(path: str) -> Any:
     """Return a public scikit-learn classifier by import path, which may come from an untrusted file."""
-    module = path.partition(":")[0]
-    is_public = is_import_path(path) and not any(
-        part.startswith("_") or part in _NOT_PUBLIC for part in module.split(".")
-    )
-    found: Any = None
-    if is_public and module.partition(".")[0] == "sklearn":
+    parts, found = path.partition(":")[0].split("."), None
+    is_public = is_import_path(path) and not any(part.startswith("_") or part in _NOT_PUBLIC for part in parts)
+    if is_public and parts[0] == "sklearn":
         found = find_by_import_path(path, "estimator")
     # Checked to be scikit-learn's own before it is called: a module also exposes what it imports.
-    is_theirs = isinstance(found, type) and found.__module__.startswith("sklearn.")
-    if not is_theirs or not issubclass(found, ClassifierMixin):
+    if not (isinstance(found, type) and found.__module__.startswith("sklearn.") and issubclass(found, ClassifierMixin)):
         raise ValueError(
             f"estimator must be a classifier, or the import path of one of scikit-learn's, such as "
             f'"sklearn.ensemble:RandomForestClassifier"; got {path!r:.80}'

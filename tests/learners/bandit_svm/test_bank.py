@@ -50,7 +50,7 @@ def new_bank(n_features: int, n_classes: int, capacity: int) -> tuple[BankArrays
     """Return the arrays of a default bank that has learned nothing."""
     learner = onebit.BanditSVM(classes=n_classes, scale=None)
     learner.begin(n_features)
-    sizes: dict[str, int] = learner._state.sizes(capacity, 1)  # type: ignore[attr-defined]
+    sizes: dict[str, int] = learner._state._sizes(capacity, 1)  # type: ignore[attr-defined]
     return bank.new_arrays(sizes), bank.zeros(BankScratch, sizes)
 
 

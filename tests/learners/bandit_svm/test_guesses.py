@@ -14,7 +14,7 @@ from onebit.engine.jit import in_python, jit
 from onebit.engine.scaling import unit_rows
 from onebit.kernels import Polynomial
 from onebit.learners import bandit_svm
-from onebit.learners.bandit_svm import bank, guesses
+from onebit.learners.bandit_svm import bank, guesses, rounds
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch
 from onebit.theory import margin as margin_of
 
@@ -23,7 +23,7 @@ def new_bank(n_features: int, n_classes: int, capacity: int) -> tuple[BankArrays
     """Return the arrays of a default bank that has learned nothing."""
     learner = onebit.BanditSVM(classes=n_classes, scale=None)
     learner.begin(n_features)
-    sizes: dict[str, int] = learner._state.sizes(capacity, 1)  # type: ignore[attr-defined]
+    sizes: dict[str, int] = learner._state._sizes(capacity, 1)  # type: ignore[attr-defined]
     return bank.new_arrays(sizes), bank.zeros(BankScratch, sizes)
 
 
@@ -134,14 +134,14 @@ def test_it_recovers_in_a_short_stream(n_classes: int) -> None:
 @pytest.mark.parametrize(("n_classes", "rate"), [(2, 0.05), (2, 0.3), (3, 0.4), (10, 0.1), (10, 0.8)])
 def test_a_steady_rate_of_mistakes_is_no_change(n_classes: int, rate: float) -> None:
     answers = np.random.default_rng(n_classes).random(200_000) >= rate
-    assert not _alarms(bank.new_watch(), answers, n_classes)
+    assert not _alarms(np.array([0.0, 0.0, 0.0, math.inf]), answers, n_classes)
 
 
 @jit
 def _alarms(watch: Any, answers: Any, n_classes: int) -> int:
     found = 0
     for t in range(len(answers)):
-        found += guesses.is_outdated(watch, answers[t], n_classes, 0.005)
+        found += rounds._is_outdated(watch, answers[t], n_classes, 0.005)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Rounds of BanditSVM: who is asked, rows at the ends of a float's range, and quiet rounds in blocks."""
+"""Rounds of BanditSVM: who is asked, rows at the ends of a float's range, and streams in pieces."""
 
 import copy
 import itertools
@@ -13,7 +13,7 @@ import sklearn.base
 import onebit
 from onebit.checks.problems import noisy_problem, separable_problem
 from onebit.kernels import Gaussian, Laplace, Linear, Rational
-from onebit.learners.bandit_svm import bank, state
+from onebit.learners.bandit_svm import bank
 
 
 def guarded(kernel: Any = "auto", **settings: Any) -> onebit.BanditSVM:
@@ -79,21 +79,6 @@ def test_a_sure_leader_guesses_alone() -> None:
         assert np.isfinite(opinion.scores).all()
 
 
-def _count_quiet(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list to which the length of every quiet stretch is appended; they are looked for early."""
-    stretches: list[int] = []
-    play_quiet = state.BankState._play_quiet
-
-    def count(bank_state: Any, rows: Any, y: Any) -> int:
-        stretches.append(play_quiet(bank_state, rows, y))
-        return stretches[-1]
-
-    monkeypatch.setattr(state, "_CALM", 64)
-    monkeypatch.setattr(state, "_AT_ONCE", 1000)
-    monkeypatch.setattr(state.BankState, "_play_quiet", count)
-    return stretches
-
-
 def _calm_stream(stream: Any, is_sparse: bool) -> tuple[Any, Any]:
     """Return an easy stream in which a few rows are none of theirs, some at the ends of a float's range."""
     X, y = stream(6000, 3)
@@ -118,58 +103,23 @@ def _calm_stream(stream: Any, is_sparse: bool) -> tuple[Any, Any]:
     ids=str,
 )
 @pytest.mark.parametrize("stream", [onebit.streams.paper_strong, onebit.streams.paper_weak])
-def test_quiet_rounds_are_played_in_blocks_and_change_nothing(
-    monkeypatch: pytest.MonkeyPatch, stream: Any, learner: Any, is_sparse: bool
-) -> None:
-    """Every array, guess and curve is the same to the last bit; also if play is broken off, and goes on."""
+def test_a_stream_in_pieces_is_the_same_game(stream: Any, learner: Any, is_sparse: bool) -> None:
+    """Every array, guess and curve is the same to the last bit, in whichever pieces the stream is played."""
     X, y = _calm_stream(stream, is_sparse)
     options: dict[str, Any] = {"checkpoints": [1, 64, 65, 2500, 2501, 5999], "keep_guesses": True}
-    one_by_one, in_blocks, in_pieces = (sklearn.base.clone(learner) for _ in range(3))
-    monkeypatch.setattr(state, "_CALM", len(y))
-    expected = onebit.play(one_by_one, X, y, **options)
-    stretches = _count_quiet(monkeypatch)
-    found = onebit.play(in_blocks, X, y, **options)
-    assert (sum(stretches) > 1500) != is_sparse, "sparse rows go one by one"
+    at_once, by_round, in_pieces = (sklearn.base.clone(learner) for _ in range(3))
+    expected, found = onebit.play(at_once, X, y, **options), onebit.play(by_round, X, y, engine="rounds", **options)
     for first, stop in itertools.pairwise([0, 2345, 4100, 6000]):
         onebit.play(in_pieces, X[first:stop], y[first:stop], fresh=first == 0)
-    for other in (in_blocks, in_pieces):
-        for name, array in one_by_one._state.arrays._asdict().items():
+    for other in (by_round, in_pieces):
+        other._state.do_what_is_due()
+        for name, array in at_once._state.arrays._asdict().items():
             np.testing.assert_array_equal(getattr(other._state.arrays, name), array, err_msg=name)
-    assert found.guesses is not None
-    assert expected.guesses is not None
     np.testing.assert_array_equal(found.guesses, expected.guesses)
     np.testing.assert_array_equal(found.curve.rounds, expected.curve.rounds)
     np.testing.assert_array_equal(found.curve.mistakes, expected.curve.mistakes)
     for name in ("rounds", "mistakes", "updates", "uniform_guesses"):
         assert getattr(found, name) == getattr(expected, name)
-
-
-def test_a_stream_that_is_not_quiet_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    stretches = _count_quiet(monkeypatch)
-    problem = noisy_problem(2000)
-    onebit.play(guarded(), problem.X, problem.y)
-    assert len(stretches) < 20
-
-
-def test_a_quiet_stretch_broken_off_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = onebit.streams.paper_strong(6000, 3)
-    learner = guarded()
-    onebit.play(learner, X[:2000], y[:2000])
-    before = [array.copy() for array in learner._state.arrays]
-    play_quiet = state.BankState._play_quiet
-
-    def break_off(bank_state: Any, rows: Any, y: Any) -> int:
-        if play_quiet(bank_state, rows, y):
-            raise KeyboardInterrupt
-        return 0
-
-    monkeypatch.setattr(state, "_CALM", 64)
-    monkeypatch.setattr(state.BankState, "_play_quiet", break_off)
-    with pytest.raises(KeyboardInterrupt):
-        onebit.play(learner, X[2000:], y[2000:], fresh=False)
-    assert learner.n_rounds_ == 2000
-    for old, new in zip(before, learner._state.arrays, strict=True):
-        np.testing.assert_array_equal(old, new)
 
 
 @pytest.mark.parametrize("kernel", [Linear(), "auto", None], ids=str)

@@ -13,7 +13,7 @@ import onebit
 from onebit.checks.problems import noisy_problem
 from onebit.engine.jit import in_python, jit
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
-from onebit.learners.bandit_svm import bank, separators
+from onebit.learners.bandit_svm import bank, rounds, separators
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 from onebit.learners.bandit_svm.state import BankState
 
@@ -29,7 +29,7 @@ def state_of(learner: onebit.BanditSVM) -> Any:
 
 @jit
 def store_row(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
-    return separators._store_row(state, scratch, settings, 1.0)
+    return separators._store_row(state, scratch, settings)
 
 
 def test_the_linear_kernel_forgets_nothing() -> None:
@@ -193,14 +193,14 @@ def facts_of(X: Any, seed: int) -> Any:
 @jit
 def replay_bank(state: BankArrays, scratch: BankScratch, settings: Settings, tolerance: float) -> None:
     """Replay the only class of the only member."""
-    separators.replay(state, scratch, settings, 0, 0, -1, settings.replays, tolerance)
+    separators._replay(state, scratch, settings, 0, 0, -1, settings.replays, tolerance)
 
 
 def solved(kernel: Any, X: Any, signs: Any, softness: float = SOFTNESS, tolerance: float = TOLERANCE) -> BankArrays:
     """Return the arrays of a bank of one, with one class, that knows these facts and has replayed them."""
     n, d = X.shape
     solver = BankState((kernel,), EXACT._replace(budget=n, softness=softness), d, 1, False)
-    solver.arrays = state = bank.new_arrays(solver.sizes(n, d))
+    solver.arrays = state = bank.new_arrays(solver._sizes(n, d))
     state.columns[:], state.examples[bank.N_ENTRIES], state.examples[bank.LENGTH] = np.arange(d), d, 1.0
     state.targets[0], state.counts[bank.SIZE] = signs, n
     if len(state.units):
@@ -285,7 +285,7 @@ def test_kernel_solver_meets_the_optimality_conditions(kernel: Any) -> None:
 )
 def test_what_answers_prove(label: int, correct: bool, truth: int, exclusive: bool, proved: list[float]) -> None:
     targets = np.empty(len(proved))
-    known = in_python(separators.prove)(label, correct, truth, True, exclusive, targets)
+    known = in_python(rounds._prove)(label, correct, truth, True, exclusive, targets)
     assert known == (proved.index(1) if 1 in proved else -1)
     assert targets.tolist() == proved
 

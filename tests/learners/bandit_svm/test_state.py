@@ -13,13 +13,11 @@ from threadpoolctl import threadpool_limits
 
 import onebit
 from onebit.checks.problems import noisy_problem, separable_problem
-from onebit.engine.algorithm import Record
 from onebit.engine.scaling import unit_rows
 from onebit.kernels import Gaussian, Laplace, Linear, Polynomial, Rational
 from onebit.learners import saving
 from onebit.learners.bandit_svm import bank, state
 from onebit.learners.bandit_svm.bank import BankArrays
-from onebit.learners.bandit_svm.state import _note_right
 
 
 def guarded(kernel: Any = "auto", **settings: Any) -> onebit.BanditSVM:
@@ -179,7 +177,7 @@ def test_a_new_scale_takes_scratch_arrays_of_its_own() -> None:
     whole = copy.deepcopy(learner)
     played: Any = learner._state
     assert played.arrays.counts[bank.DUE], "no scale is due"
-    small = bank.new_arrays(played.sizes(16, 1))
+    small = bank.new_arrays(played._sizes(16, 1))
     played.scratch = played.new_scratch(small)
     assert np.array_equal(learner.decision_function(problem.X), whole.decision_function(problem.X))
     capacity = played.arrays.examples.shape[1]
@@ -425,14 +423,3 @@ def test_the_confidence_in_a_row_is_that_of_a_guess_of_it() -> None:
     found = [learner.guess(x) for x in problem.X[150:]]
     assert not any(guess.explored for guess in found)
     assert [guess.confidence for guess in found] == pytest.approx(expected.tolist(), abs=1e-9)
-
-
-def test_right_rounds_pass_their_checkpoints() -> None:
-    counts, guesses = np.array([3, 0, 0, 0]), np.full(8, -1, dtype=np.int32)
-    noted = Record(counts, np.array([2, 4, 8]), np.zeros(3, dtype=np.int64), guesses)
-    _note_right(noted, 1, np.array([0, 1, 2]))
-    assert noted.cumulative.tolist() == [3, 3, 0]
-    assert noted.counts.tolist() == [3, 0, 0, 2]
-    assert noted.guesses.tolist() == [-1, 0, 1, 2, -1, -1, -1, -1]
-    _note_right(noted, 4, np.array([1, 1, 1]))
-    assert noted.counts[3] == 2, "the last checkpoint is a round away"

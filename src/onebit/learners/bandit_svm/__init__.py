@@ -1,12 +1,13 @@
 """BanditSVM: keep what answers prove, and the largest-margin separators consistent with it.
 
-Here is the learner. `bank` has its arrays, and the loops that several use; `separators` is what answers prove,
-separators consistent with it, and the store of examples; `guesses` is how members, guard and regressions make one
-guess; `rounds` scores a row and learns from an answer; `state` calls that compiled code, and does what is rare.
+`bank` has its arrays, and loops that several use; `separators` what answers prove, separators consistent with it, and
+the store of examples; `guesses` makes one guess of members, guard and regressions; `rounds` scores a row and learns
+from an answer; `state` calls that compiled code, and does what is rare.
 """
 
 import math
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -40,6 +41,7 @@ class _Opinion(NamedTuple):
     scores: Floats
 
 
+@dataclass(eq=False, repr=False)
 class BanditSVM(Learner):
     """Keeps every proved fact that matters and, class by class, the largest-margin separators consistent with them.
 
@@ -49,8 +51,19 @@ class BanditSVM(Learner):
     class. The members vote; one counts the less the oftener its own opinion was wrong, and where the most trusted one
     is sure it guesses alone. Separators win early and on clean data. Beside them the default bank has two ridge
     regressions, which win on long noisy streams, and a mixture that learns from the answers when to follow which.
-    Nothing needs tuning: the defaults were chosen once for all data
-    (docs/experiments/bandit-svm.md, docs/experiments/long-run.md).
+    Nothing needs tuning (docs/experiments/bandit-svm.md, docs/experiments/long-run.md).
+
+    Guarantee: With ``exploration="guarded"`` (the default) and a bank, on examples that are strongly separable as they
+    come with margin γ within radius R: at most 11 + 31(K−1)(mB + m − 1) expected mistakes, B = ⌊16(1 + 1/(2C))(R/γ)²⌋.
+    m is 7 by default, six members and the linear guard beside them; with ``scale=None`` it is the number of members,
+    and ``Linear(normalize=True)`` must be in the bank. Without a kernel (so by default beyond 10 000 features) this
+    needs ``scale=None``, and m is 1. With ``kernel=None``, ``C=math.inf``, ``exploration="uniform"`` and ``scale=None``
+    at most (K−1)⌊4(R/γ)²⌋; with one kernel in place of None the same in that kernel's space, R² = max k(x, x), until
+    the budget is full; with several nothing is proved.
+
+    Every answer must come before the next guess, and the right label must be a class already, and allowed. Where
+    several labels may be right the bounds hold with ``exclusive=False``. The proofs, and what other settings, known
+    rounds and added classes cost, are in docs/theory/bandit-svm.md.
 
     Parameters
     ----------
@@ -74,8 +87,8 @@ class BanditSVM(Learner):
     budget : int
         The most examples stored. With d features, K classes, m members, and b kernels with values of their own, memory
         is at most 8·budget·(b·budget + 3d + 4mK) bytes, and for the regressions 4.2 MB + 2 400·d + 4 000·K bytes: 105
-        MB for the default bank (b = 3, m = 6) with few features and classes, however long the stream is. For None, b
-        and m are 1, and d is the most entries of a row.
+        MB for the default bank (b = 3, m = 6) with few features and classes. For None, b and m are 1, and d is the most
+        entries of a row.
     replays : int
         How many further facts of a class take a step when one is violated: at most replays·budget/(examples stored),
         times the trust in that kernel; five times as many where the linear kernel is alone.
@@ -84,28 +97,6 @@ class BanditSVM(Learner):
         classes one that is wrong proves the other. False: a guess proves something about its own label only. "auto"
         begins as True, and changes to False, for good, once guesses between two labels that both claim the row are
         right too often for only one of them to be.
-    classes : None, int or list
-        The labels, or how many; `play` and `fit` find out by themselves.
-    seed : int
-        Names the learner's random numbers.
-
-    Notes
-    -----
-    Guarantee:
-    With ``exploration="guarded"`` (the default) and a bank, whatever C, the budget and the replays, on examples that
-    are strongly separable as they come with margin γ within radius R: at most 11 + 31(K−1)(mB + m − 1) expected
-    mistakes, B = ⌊16(1 + 1/(2C))(R/γ)²⌋. m is 7 by default, six members and the linear guard beside them; with
-    ``scale=None`` it is the number of members, and ``Linear(normalize=True)`` must be in the bank. Without a kernel (so
-    by default beyond 10 000 features) this needs ``scale=None``, and m is 1. With ``kernel=None``,
-    ``C=math.inf``, ``exploration="uniform"`` and ``scale=None`` at most (K−1)⌊4(R/γ)²⌋, for any `replays` and budget;
-    with one kernel in place of None the same in that kernel's space, R² = max k(x, x), until the budget is full; with
-    several nothing is proved. The proofs, and what other settings cost, are in docs/theory/bandit-svm.md.
-
-    All need every answer before the next guess. They hold with known rounds (`learn_from`), whose facts count among
-    those that the proofs bound; and with `among`, and when classes join, for the K there are at the end, as long as the
-    right label of every round is a class already, and allowed: where it is not, every guess is wrong, and nothing
-    bounds how many are. With ``classes="grow"`` a wrong guess of one of two classes does not prove the other. Where
-    several labels may be right they hold with ``exclusive=False``, word for word; otherwise only one may be.
 
     Attributes
     ----------
@@ -115,12 +106,11 @@ class BanditSVM(Learner):
         The stored examples, as they came, and how much of each every class has gained; with a kernel only. Coefficients
         of a bank have shape (m, n, K).
     proved_ : array of shape (n, K)
-        What is proved of each stored example: 1 where it is of that class, −1 where it is not, 0 where nothing is
-        known.
+        What is proved of each stored example: 1 where it is of that class, −1 where it is not, otherwise 0.
     bank_ : tuple
         The kernels that take part, one for each member.
     exclusive_ : bool
-        Whether a right label is now taken to prove all others wrong; with ``exclusive="auto"``, what was found out.
+        Whether a right label is now taken to prove all others wrong.
     mixture_ : dict or None
         The mixture's weights now: of a constant, and of the scores that the vote and the two regressions give a label,
         and of these scores' leads over the best other label; None without regressions.
@@ -145,37 +135,17 @@ class BanditSVM(Learner):
     Gama, Medas, Castillo, Rodrigues (2004). Learning with drift detection. SBIA: noticing that facts are out of date.
     """
 
-    def __init__(
-        self,
-        kernel: Any = "auto",
-        *,
-        C: float = 10.0,
-        exploration: Any = "guarded",
-        scale: str | None = "online",
-        budget: int = 2000,
-        replays: int = 7,
-        exclusive: Any = True,
-        classes: Any = None,
-        seed: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.exploration = exploration
-        self.scale = scale
-        self.budget = budget
-        self.replays = replays
-        self.exclusive = exclusive
-        self.classes = classes
-        self.seed = seed
+    kernel: Any = "auto"
+    _: KW_ONLY
+    C: float = 10.0
+    exploration: Any = "guarded"
+    scale: str | None = "online"
+    budget: int = 2000
+    replays: int = 7
+    exclusive: Any = True
 
     def promise(self, *, n_classes: int, n_features: int, radius: float, margin: float) -> tuple[Claim, ...]:
-        """Return the expected mistakes on rows that are strongly separable as they come.
-
-        Guarded play promises it whatever the budget, the drift alarms and C: on rows that are not scaled if the linear
-        kernel is in the bank; on scaled ones by a linear guard, which sees rows as they come, and which every bank has
-        but the linear kernel alone. Uniform guesses promise it for the linear kernel alone, a hard margin, and rows
-        that are not scaled.
-        """
+        """Return the expected mistakes on rows that are strongly separable as they come."""
         settings = self._checked_settings()
         members, softness = self._kernels(n_features), settings.softness
         numbers = {"n_classes": n_classes, "radius": radius, "margin": margin}
@@ -195,41 +165,38 @@ class BanditSVM(Learner):
     @property
     def bank_(self) -> tuple[Any, ...]:
         """The kernels that take part, one for each member."""
-        self._check_started("bank_")
-        return self._bank.kernels
+        return self._bank("bank_").kernels
 
     @property
     def mixture_(self) -> dict[str, float] | None:
         """The mixture's weights, by what they multiply; None without regressions."""
-        self._check_started("mixture_")
-        mixture = self._bank.arrays.mixture
+        mixture = self._bank("mixture_").arrays.mixture
         return dict(zip(bank.MIXED, mixture[bank.WEIGHTS].tolist(), strict=True)) if len(mixture) else None
 
     @property
     def exclusive_(self) -> bool:
         """Whether a right label is now taken to prove all others wrong."""
-        self._check_started("exclusive_")
-        self._bank.do_what_is_due()
-        return self._bank.is_exclusive
+        return self._bank("exclusive_").is_exclusive
 
     @property
     def proved_(self) -> npt.NDArray[np.int8]:
         """What is proved of each of `support_`: 1 where it is of a class, −1 where it is not, otherwise 0."""
         with self._lock:
-            if not self._started:
-                raise AttributeError(f"proved_ is there once {type(self).__name__} has played")
-            self._bank.do_what_is_due()
-            return np.sign(self._bank.arrays.targets[:, : self._bank.size].T).astype(np.int8)
+            now = self._bank("proved_")
+            return np.sign(now.arrays.targets[:, : now.size].T).astype(np.int8)
 
-    @property
-    def _bank(self) -> BankState:
-        return cast(BankState, self._state)
+    def _bank(self, wanted: str) -> BankState:
+        """Return the state, with nothing due; `wanted` is what is asked for."""
+        with self._lock:
+            self._check_started(wanted)
+            now = cast(BankState, self._state)
+            now.do_what_is_due()
+            return now
 
     def opinions(self, features: Any) -> list[_Opinion]:
         """Return every member's opinion of a row, the most trusted first."""
         with self._lock:
-            self._check_started("opinions")
-            bank = self._bank
+            bank = self._bank("opinions")
             opinions, trust = bank.opinions(self._row(features)), bank.trust.copy()
         found = [
             _Opinion(kernel, self.classes_[int(np.argmax(scores))], float(weight), scores)
@@ -239,7 +206,6 @@ class BanditSVM(Learner):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield the default, a bank, hard margins with the theorems' exploration, kernels, and budgets that fill up."""
         yield cls()
         yield cls(None)
         yield cls(budget=60, scale=None)
@@ -309,24 +275,18 @@ class BanditSVM(Learner):
 class FullInformationSVM(BanditSVM):
     """The floor under `BanditSVM`: every answer is the label itself, so every round proves a fact for every class.
 
-    Its feedback is the label itself: ``tell(guess, correct, label=…)``. It shows what bandit feedback costs: its
-    mistakes are those made without any need to explore.
+    Its feedback is the label itself: ``tell(guess, correct, label=…)``. It shows what bandit feedback costs.
+
+    Guarantee: With ``kernel=None``, ``C=math.inf`` and ``scale=None`` at most ⌊4(R/γ)²⌋ mistakes in every run, on
+    examples that are strongly separable with margin γ within radius R, with any exploration, if every answer comes
+    before the next guess, and the right label is already a class, and allowed. With one kernel it is the same in that
+    kernel's space, until the budget is full. The defaults promise nothing: no proof covers a vote of several kernels,
+    scaled columns are other rows, and a soft margin may forget. The proof is in docs/theory/bandit-svm.md.
 
     Parameters
     ----------
-    kernel, C, exploration, scale, budget, replays, exclusive, classes, seed
+    kernel, C, exploration, scale, budget, replays, exclusive
         As for `BanditSVM`; "auto" is True, since the answers give the label.
-
-    Notes
-    -----
-    Guarantee:
-    With ``kernel=None``, ``C=math.inf`` and ``scale=None`` at most ⌊4(R/γ)²⌋ mistakes in every run, on examples that
-    are strongly separable with margin γ within radius R, with any exploration, if every answer comes before the next
-    guess: a mistake proves a fact whose margin is 0 or less, or, guarded, two that together lack as much. With one
-    kernel it is the same in that kernel's space, until the budget is full. The defaults promise nothing: no proof
-    covers a vote of several kernels, scaled columns are other rows, and a soft margin may forget. It holds with known
-    rounds (`learn_from`), which are examples too; and with `among` and added classes, as long as the right label of
-    every round is already a class, and allowed.
 
     Examples
     --------
@@ -351,6 +311,5 @@ class FullInformationSVM(BanditSVM):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Yield the default and the linear one."""
         yield cls(budget=40)
         yield cls(None, C=math.inf, scale=None, budget=40)

@@ -1,8 +1,7 @@
-"""The arrays of a bank: what each holds, its shape, how it begins, and what it must be when it comes from a file.
+"""The arrays of a bank: what each holds, its shape, and how it begins.
 
-Compiled code gets three named tuples: `BankArrays` (what was learned), `BankScratch` (what is known about one round)
-and `Settings`. Python hands over each array at a cost, so small things share an array, and have names for their
-positions in it. Here are also the loops that members and regressions share.
+Python hands over each array at a cost, so small things share an array, and have names for their positions in it. Here
+are also the loops that members and regressions share.
 """
 
 import math
@@ -133,41 +132,20 @@ _Fields = TypeVar("_Fields", BankArrays, BankScratch)
 _HINTS: dict[Any, Any] = {kind: get_type_hints(kind, include_extras=True) for kind in (BankArrays, BankScratch)}
 _AXES = {kind: {name: get_args(hint)[1].split() for name, hint in hints.items()} for kind, hints in _HINTS.items()}
 _INTEGERS = {name for hints in _HINTS.values() for name, hint in hints.items() if get_args(hint)[0] == Integers}
-_NUMBERS = {str(n): n for n in range(12)}  # an axis may be named by its size
 _GROWING = ("class", "example", "entry", "value", "landmark", "feature")
 GROWING = {name: tuple(axis if axis in _GROWING else "" for axis in axes) for name, axes in _AXES[BankArrays].items()}
 """The axes that can grow, for `State.axes`."""
 
-_MOST_LANDMARKS = 300  # a round costs two passes over a matrix of this size
-_MOST_OF_ROWS = 1 << 18  # classes × features²: the regression on rows is left out where a round would cost more
-_MOST_BESIDE = 200  # features: beyond, the regression on landmarks has a constant beside the similarities, and no row
 # Before anything is known the vote decides.
 _FIRST_WEIGHTS, FIRST_VARIANCE = (0.3, 0.3, 0.2, 0.0, 0.0, 0.0, 0.0), 0.005
 
 
-def axis_sizes(
-    settings: Settings, n_features: int, n_classes: int, has_regressions: bool, capacity: int, n_entries: int
-) -> dict[str, int]:
-    """Return how long each axis is, with places for so many examples of so many entries; one left out is 0 long."""
-    (m, _), n_bases, width = settings.plan.shape, len(settings.bases), n_features + settings.scales
-    are_linear = settings.plan[:, IS_LINEAR].tolist()
-    has_guard = settings.scales and settings.guarded and not all(are_linear)
-    sizes = {"example": capacity, "entry": n_entries, "class": n_classes, "member": m, "base": n_bases, "width": width}
-    sizes |= {"line": VALUES + n_bases, "number": ITSELF + n_bases, "flag": ASKED + m + has_guard + n_bases}
-    sizes |= {"scaled": n_features * settings.scales, "guarded": n_features * has_guard, "asked": m + has_guard}
-    sizes |= {"value": n_entries} if all(are_linear) else {"unit": width}
-    if any(are_linear):
-        sizes["weight"] = width
-    if has_regressions:
-        n_landmarks, sees_row = min(capacity, _MOST_LANDMARKS), width <= _MOST_BESIDE
-        sizes |= {"seen": width, "landmark": n_landmarks, "feature": n_landmarks + (width if sees_row else 1)}
-        sizes |= {"row": width * (sees_row and n_classes * width**2 <= _MOST_OF_ROWS), "mixture": N_MIXED + 2}
-    return _NUMBERS | sizes
-
-
 def shapes(fields: type[Any], sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a named tuple's arrays, whose axes have these sizes."""
-    return {name: tuple([sizes.get(axis, 0) for axis in axes]) for name, axes in _AXES[fields].items()}
+    """Return the shapes of a named tuple's arrays, whose axes have these sizes; an axis may be named by its size."""
+    return {
+        name: tuple([int(axis) if axis.isdigit() else sizes.get(axis, 0) for axis in axes])
+        for name, axes in _AXES[fields].items()
+    }
 
 
 def zeros(fields: type[_Fields], sizes: dict[str, int]) -> _Fields:
@@ -179,15 +157,10 @@ def zeros(fields: type[_Fields], sizes: dict[str, int]) -> _Fields:
 def new_arrays(sizes: dict[str, int]) -> BankArrays:
     """Return arrays that have learned nothing."""
     arrays = zeros(BankArrays, sizes)
-    arrays.members[:, TRUST], arrays.watch[:], n_scaled = 1.0, new_watch(), arrays.scaling.shape[-1]
+    arrays.members[:, TRUST], arrays.watch[BEST], n_scaled = 1.0, math.inf, arrays.scaling.shape[-1]
     arrays.scaling[:, STATISTICS], arrays.scaling[:, SCALE] = new_statistics(n_scaled), new_scale(n_scaled)
     arrays.mixture[:] = new_mixture()[: len(arrays.mixture)]
     return arrays
-
-
-def new_watch() -> Floats:
-    """Return an empty record of how the guesses went."""
-    return np.array([0.0, 0.0, 0.0, math.inf])
 
 
 def new_mixture() -> Floats:
@@ -220,10 +193,9 @@ def lack(target: float, score: float) -> float:
 
 @jit_internal
 def exponentiate(values: Floats, size: int, room: Floats) -> None:
-    """Turn the first values, none above 0, into their exponentials, to about a unit in the last place.
+    """Turn the first values, none above 0, into their exponentials, to about a unit in the last place; use `room`.
 
-    Compiled code would call the system's `exp` for one number at a time; these loops are sums and products, which the
-    compiler makes vectors of. What is in `room` is written over.
+    Compiled code would call the system's `exp` for one number at a time; these loops become vectors.
     """
     bits = room.view(np.int64)
     for s in range(size):
@@ -268,40 +240,3 @@ def add_up(coefficients: Floats, similarities: Floats, size: int, out: Floats) -
     for s in range(whole, size):
         for i in range(out.shape[0]):
             out[i] += similarities[s] * coefficients[s, i]
-
-
-def check_arrays(arrays: BankArrays, settings: Settings, n_features: int, sizes: dict[str, int]) -> None:
-    """Raise ValueError unless every position is one that there is, and trust adds up."""
-    width, scales = arrays.columns.shape[1], settings.scales
-    size, due, n_landmarks = arrays.counts[[SIZE, DUE, LANDMARKS]].tolist()
-    for name, shape in shapes(BankArrays, sizes).items():
-        if getattr(arrays, name).shape != shape:
-            raise ValueError(f"{name} has shape {getattr(arrays, name).shape}, not {shape}")
-    for name in ("importance", *BankArrays._fields[BankArrays._fields.index("landmarks") :]):
-        if not np.isfinite(getattr(arrays, name)).all():
-            raise ValueError(f"{name} is NaN or infinite")
-    (_, kinds, n_entries), task = arrays.examples, due % TO_FORGET
-    is_shared, finds_out = int(arrays.counts[IS_SHARED]), settings.finds_out
-    if is_shared > finds_out:
-        raise ValueError("it has found that labels are not exclusive, and was not to find out")
-    if not np.isin(kinds, (DENSE, SPARSE)).all():
-        raise ValueError("an example is neither of a dense nor of a sparse row")
-    if task > (1 + SPARSE) * scales or due >= TO_SHARE << (finds_out and not is_shared):
-        raise ValueError(f"counts has {due} as due, which is no known task")
-    if task and not arrays.counts[SEEN + task - 1]:
-        raise ValueError("a scale is due, and no row was seen")
-    if not np.isin(n_entries, np.arange(width + 1)).all() or arrays.columns.max() >= n_features + scales:
-        raise ValueError("an example has entries beyond its row")
-    if scales:
-        # Only columns have a scale: the constant is behind them, and there alone.
-        last, place = n_entries[:size, None] - 1, np.arange(width)
-        is_constant = arrays.columns[:size] == n_features
-        if (last < 0).any() or (is_constant != (place == last))[place <= last].any():
-            raise ValueError("a scaled example lacks its constant, or has it among its columns")
-    if (arrays.mixture[NUMBERS:] < 0.0).any():
-        raise ValueError("the mixture counts a negative number")
-    members = arrays.members
-    if not (np.isfinite(members) & (members >= 0.0)).all() or members[: len(settings.plan), TRUST].max() != 1.0:
-        raise ValueError(f"losses must not be negative, and one member's trust be 1; got {members.tolist()}")
-    if n_landmarks > arrays.landmarks.shape[1]:
-        raise ValueError(f"{n_landmarks} landmarks do not fit {arrays.landmarks.shape[1]} places")

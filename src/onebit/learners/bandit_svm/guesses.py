@@ -1,29 +1,15 @@
 """Which label is guessed: the vote of a bank's members, the guard, two regressions, and the alarm for old facts.
 
-The guess is a vote of the members, weighted by how often each was wrong. Where the vote holds every label to be wrong,
-those that were proved wrong of this very row are passed over. The guard limits mistakes that the reference, the member
-with the fewest productive examples, would not have made. Any rule may choose which label is about to be guessed: the
-guarantee comes from the guard alone (docs/theory/bandit-svm.md).
+The vote is weighted by how often each member was wrong. The guard limits mistakes that the reference, the member with
+the fewest productive examples, would not have made: the guarantee comes from it alone (docs/theory/bandit-svm.md), so
+any rule may propose labels.
 
-On long noisy streams the store of the separators is full of noise. Two ridge regressions on "right" (1) and "wrong" (0)
-have no store. They learn from every answer, except to guesses that the leading separator made alone, forget only at a
-drift alarm, and only propose labels, so the guarantee needs nothing of them.
-
-- One on the row itself, for each class a regression of its own. It learns class i from the rounds in which i was
-  guessed, as LinUCB does (Li et al. 2010): where the chance of being right is linear in the row, its estimates are
-  consistent however guesses are chosen. It is left out where rows are wide or classes many.
-- One on the row's similarities with landmarks, the first examples that were stored (Williams, Seeger 2001). All classes
-  share one inverse. It learns what an answer proves: a wrong guess is about one class, a right one of all. Up
-  to 200 features it has the row too.
-
-Which to follow is a regression too (stacking: Wolpert 1992). Of a label that may be guessed seven numbers are known:
-the score that the vote of the separators, the first and the second regression give it, each with its lead over the best
-other label, and a constant. The mixture estimates from them the chance that the label is right, learns from the same
-answers as the regressions, and forgets slowly. A label is judged without being tried: where guesses are right less
-often when a regression disagrees with them, that regression gains weight. The vote's label is guessed unless another is
-better by more than the mixture's own uncertainty.
-
-An inverse is kept as what was taken off its start, A⁻¹ = I/λ − N. So a new class, or a new landmark, begins with zeros.
+Two ridge regressions on "right" (1) and "wrong" (0) do: one on the row, for each class on the rounds in which it was
+guessed (Li et al. 2010), and one on similarities with landmarks (Williams, Seeger 2001), which learns what an answer
+proves. The mixture, a third (stacking: Wolpert 1992), estimates the chance that a label is right from the scores of the
+vote and of both, each with its lead over the best other label. The vote's label is guessed unless another is better by
+more than the mixture's own uncertainty. An inverse is kept as what was taken off its start, A⁻¹ = I/λ − N: a new class,
+or a new landmark, begins with zeros.
 """
 
 import math
@@ -32,20 +18,14 @@ from typing import Any
 from onebit.engine.algorithm import highest
 from onebit.engine.jit import in_python, jit_internal, jit_no_refcount
 from onebit.engine.randomness import Draw, uniform, uniform_label
-from onebit.inputs import Floats, Integers
+from onebit.inputs import Floats
 from onebit.learners.bandit_svm import bank
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 
-_RECENT = 64.0  # mistakes of late are averaged over about this many rounds; fewer are no rate
-_USUAL_SHARE = 0.25  # what is usual, over about this share of the stream: the rounds in which all was new are forgotten
-_DEVIATIONS = 7.0  # Gama et al. take three standard deviations; over a long stream that is exceeded by chance
-_NEXT_TO_NOTHING = 1e-12  # processors are slow with numbers that become ever smaller: averages stop there
 _LOUDEST = 2.0  # margins that a score counts at most in a vote: one member's certainty must not drown the others
 # What a label that is passed over loses at least: more than scores in a vote can differ by. Having lost half of that, a
 # label is not proposed.
 _PASSED_OVER = 8.0
-# Disputed mistakes that are made before the reference is followed for the first time, and for each of its own.
-_PATIENCE, _PATIENCE_PER_MISTAKE = 10, 30
 # A run of mistakes with probability below the first number is not chance. The probability uses the recent rate of
 # mistakes, but at least the second number.
 _BY_CHANCE, _LEAST_RATE = 1e-4, 0.1
@@ -54,8 +34,6 @@ _NEVER_RIGHT = 0.3  # what one that was never right is preferred by besides, whe
 # Where no class claims a row the vote tries labels of which little is known. Nothing is proposed there in the first
 # 100·K rounds, unless every class was right five times already.
 _TRIAL_ROUNDS, _ENOUGH_RIGHT = 100, 5
-# The leading separator guesses alone where it is sure, while it is wrong there in less than this share of rounds.
-_SELDOM, _RECENT_SURE = 0.02, 256.0
 _ROW_START, _LANDMARK_START = 1.0, 10.0  # 1/λ: rows are standardised by default, and similarities are at most 1
 _LANDMARK_RATE = 3.0  # of the Laplace kernel, divided by the number of features
 _LONGEST = 10.0  # rows whose entries have a larger root mean square would outweigh all others: they are shortened
@@ -70,40 +48,6 @@ _UNANIMOUS = 3.0  # log odds that stand for the mixture's where the leading sepa
 
 # Called here, where they would be copied into each caller elsewhere.
 highest_of, _uniform = jit_internal(in_python(highest)), jit_internal(in_python(uniform))
-
-
-@jit_internal
-def is_sure(opinion: Floats, exclusive: bool) -> bool:
-    """Return whether nothing productive is left to learn if an opinion is right."""
-    best, sure = highest_of(opinion), True
-    for i in range(opinion.shape[0]):
-        target = bank.IT_IS if i == best else (bank.IT_IS_ANOTHER if exclusive else 0.0)
-        sure = sure and bank.lack(target, opinion[i]) <= bank.PRODUCTIVE
-    return sure
-
-
-@jit_internal
-def is_to_follow(counts: Integers, guarded: bool) -> bool:
-    """Return whether the reference is to be followed where it disputes a label."""
-    return bool(guarded and counts[bank.DISPUTED] > _PATIENCE + _PATIENCE_PER_MISTAKE * counts[bank.FOLLOWED])
-
-
-@jit_internal
-def may_guess_alone(mixture: Floats) -> bool:
-    """Return whether the leading separator is so seldom wrong where it is sure that no other member need be asked."""
-    return bool(mixture.shape[0] == 0 or mixture[bank.NUMBERS, bank.SURE_WRONG] < _SELDOM)
-
-
-@jit_internal
-def count_sure(mixture: Floats, is_wrong: bool) -> None:
-    """Count a round in which the leading separator was sure."""
-    if mixture.shape[0] == 0:
-        return
-    numbers = mixture[bank.NUMBERS]
-    numbers[bank.SURE] += 1.0
-    if is_wrong or numbers[bank.SURE_WRONG] > _NEXT_TO_NOTHING:
-        off = (1.0 if is_wrong else 0.0) - numbers[bank.SURE_WRONG]
-        numbers[bank.SURE_WRONG] += off / min(numbers[bank.SURE], _RECENT_SURE)
 
 
 @jit_internal
@@ -145,10 +89,7 @@ def _pass_over(state: BankArrays, scratch: BankScratch) -> None:
 
 @jit_internal
 def _prefer(state: BankArrays, scratch: BankScratch, settings: Settings, unclaimed: float) -> None:
-    """Raise the scores of classes of which little is known.
-
-    `unclaimed` is the rate of mistakes of late, where no class claims the row: if it is low, such classes are rare.
-    """
+    """Raise the scores of little-known classes; `unclaimed` is the rate of mistakes, if no class claims the row."""
     guesses, n_classes = state.guesses, scratch.scores.shape[0]
     for i in range(n_classes):
         # By chance one guess in K is right, so K wrong guesses weigh as much as one right one.
@@ -163,8 +104,7 @@ def _prefer(state: BankArrays, scratch: BankScratch, settings: Settings, unclaim
 def _newcomer(state: BankArrays, scratch: BankScratch) -> int:
     """Return a class to try where the stored rows nearest to the row are all mistakes, or −1.
 
-    A class that first appears late is held down by thousands of answers in favour of others. One that was hardly ever
-    right, and not wrong of those rows, is tried as soon as chance does not explain so many mistakes side by side.
+    It is one that was hardly ever right, and not wrong of those rows, as soon as chance does not explain the mistakes.
     """
     scores, room, right, targets = scratch.scores, scratch.propensities, state.guesses[bank.RIGHT], state.targets
     similarities = scratch.lines[scratch.lines.shape[0] - 1]  # of the default bank's last kernel, Laplace's
@@ -236,55 +176,19 @@ def choose(scratch: BankScratch, settings: Settings, seed: int, round: int) -> t
 
 
 @jit_internal
-def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -> bool:
-    """Return whether the guesses have become too bad for chance, so that old facts no longer hold; then count anew.
-
-    The rate of mistakes over some 64 rounds is compared with the best rate so far over a quarter of the stream. It must
-    be seven standard deviations above it, and nearer to blind guessing than to it (Gama, Medas, Castillo, Rodrigues
-    2004). With a hard margin facts never go out of date.
-    """
-    watch[bank.ROUNDS] += 1.0
-    n, wrong = watch[bank.ROUNDS], 0.0 if correct else 1.0
-    if wrong > 0.0 or watch[bank.LATELY] > _NEXT_TO_NOTHING:
-        watch[bank.LATELY] += (wrong - watch[bank.LATELY]) / min(n, _RECENT)
-    span = max(min(n, _RECENT), _USUAL_SHARE * n)
-    watch[bank.USUALLY] += (wrong - watch[bank.USUALLY]) / span
-    if softness == 0.0 or n < _RECENT:
-        return False
-    # Laplace's rule keeps the rate away from 0, where its spread would vanish. An average that forgets at rate 1/m
-    # varies like one over 2m rounds.
-    usual = (2.0 * span * watch[bank.USUALLY] + 1.0) / (2.0 * span + 2.0)
-    watch[bank.BEST] = min(watch[bank.BEST], usual + math.sqrt(usual * (1.0 - usual) / (2.0 * span)))
-    best, blind = watch[bank.BEST], 1.0 - 1.0 / n_classes
-    is_bad = best < blind and watch[bank.LATELY] > 0.5 * (best + blind)
-    if is_bad and watch[bank.LATELY] > best + _DEVIATIONS * math.sqrt(best * (1.0 - best) / (2.0 * _RECENT)):
-        watch[:] = 0.0
-        watch[bank.BEST] = math.inf
-        return True
-    return False
+def _length(scratch: BankScratch) -> float:
+    """Return the length of the row as the regressions see it."""
+    return float(min(scratch.numbers[bank.ROW_LENGTH], _LONGEST * math.sqrt(float(scratch.unit.shape[0]))))
 
 
 @jit_internal
-def judge_members(
-    state: BankArrays, scratch: BankScratch, m: int, label: int, known: int, exclusive: bool, lately: float
-) -> None:
-    """Charge the members that were wrong, and write what each counts in the vote."""
-    members, fewest = state.members, math.inf
-    for k in range(m):
-        guessed = highest_of(scratch.opinions[k])
-        # What is not known to be right may be wrong: it is charged the more, the oftener guesses are wrong.
-        doubt = 1.0 if guessed == label else lately**4
-        is_known = known >= 0 and (exclusive or guessed == known)
-        members[k, bank.LOSS] += (1.0 if guessed != known else 0.0) if is_known else doubt
-        fewest = min(fewest, members[k, bank.LOSS])
-    for k in range(m):
-        members[k, bank.TRUST] = math.exp(fewest - members[k, bank.LOSS])
-
-
-@jit_internal
-def shortened(length: float, width: int) -> float:
-    """Return the length of a row as the regressions see it."""
-    return min(length, _LONGEST * math.sqrt(float(width)))
+def keep_landmark(state: BankArrays, scratch: BankScratch) -> None:
+    """Make the row a landmark, if there is room for one."""
+    n, length = state.counts[bank.LANDMARKS], _length(scratch)
+    if n < state.landmarks.shape[1]:
+        for j in range(state.landmarks.shape[0]):
+            state.landmarks[j, n] = length * scratch.unit[j]
+        state.counts[bank.LANDMARKS] = n + 1
 
 
 @jit_internal
@@ -293,7 +197,7 @@ def estimate(state: BankArrays, scratch: BankScratch) -> None:
     unit, features, image, estimates = scratch.unit, scratch.features[0], scratch.features[1], scratch.estimates
     n_landmarks, n_rows, width = state.counts[bank.LANDMARKS], state.row_weights.shape[0], unit.shape[0]
     n_beside = state.landmark_weights.shape[0] - state.landmarks.shape[1]
-    length = shortened(scratch.numbers[bank.ROW_LENGTH], width)
+    length = _length(scratch)
     for j in range(n_beside):
         features[j] = length * unit[j] if n_beside == width else 1.0
     near = features[n_beside : n_beside + n_landmarks]
@@ -365,9 +269,8 @@ def _value(j: int, estimates: Floats, weights: Floats, known: Floats) -> Any:
 def write_extra(learned: Any, seen: Any, known: Floats, m: int, label: int, out: Floats) -> None:
     """Write what speaks for a label beside its score: five numbers, of which those that are not known are 0.
 
-    The log odds of the mixture's estimate; the share of the m members that would guess it; what is known of it where
-    the stored example most like the row was seen; how alike they are (by the default bank's last kernel, Laplace's);
-    and the estimate of the regression on landmarks. Where the leading separator guesses alone, it speaks for all.
+    The log odds of the mixture's estimate; the share of the m members that would guess it; what is known of it at the
+    stored example most like the row; how alike they are; and the estimate of the regression on landmarks.
     """
     (mixture, targets, counts), (opinions, estimates, lines, flags) = learned, seen
     agree, best, similarities = 0, 0, lines[lines.shape[0] - 1]
@@ -432,8 +335,8 @@ def learn(
 ) -> None:
     """Learn from the answer to a guess; `estimate` has written what was known of the row.
 
-    `known` is the right label, or −1; `is_given` is whether it would be known whatever was guessed. Then the first
-    regression learns all classes from it. Where only right guesses make it known, a class would seem rarer than it is.
+    `known` is the right label, or −1; `is_given` is whether it would be known whatever was guessed. Only then does the
+    first regression learn all classes: from right guesses alone, a class would seem rarer than it is.
     """
     features, image, estimates = scratch.features[0], scratch.features[1], scratch.estimates
     n = state.landmark_weights.shape[0] - state.landmarks.shape[1] + state.counts[bank.LANDMARKS]

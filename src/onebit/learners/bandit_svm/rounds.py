@@ -1,12 +1,10 @@
 """What happens in a round: a row is scored, a label is chosen, and the answer is learned from.
 
 A member is sure if its own label, taken as right, would add no example to what it has learned. The most trusted member
-guesses alone where it is sure, unless it was often wrong when sure, or the reference is followed; the others are asked
-only if it was wrong. So most rounds of an easy stream need one member. Otherwise all vote, and the regressions may
-propose another label.
+guesses alone where it is sure, unless it was often wrong when sure, or the reference is followed. Otherwise all vote,
+and the regressions may propose another label.
 
-Python calls one compiled function, `run`, for every kind of round, so that it is compiled once. Rounds in which the
-leading member is sure and right, and nothing is stored or due, are quiet: `play_quiet` plays them in blocks.
+Python calls one compiled function, `run`, for every kind of round, so that it is compiled once.
 """
 
 import math
@@ -25,7 +23,7 @@ from onebit.engine.algorithm import (
     ready_if_finite,
 )
 from onebit.engine.jit import by_reference, in_python, jit_internal, jit_no_refcount
-from onebit.engine.scaling import LEAST_SQUARE, MOST_SQUARE, count_entry, scaled, shorten
+from onebit.engine.scaling import count_entry, scaled, shorten
 from onebit.inputs import Floats, Integers
 from onebit.kernels import is_lost
 from onebit.learners.bandit_svm import bank, guesses, separators
@@ -37,7 +35,21 @@ are, where `explored` is whether the regressions propose first; LEARN from an an
 rows and labels; REFIT the stored examples, where `explored` is whether to learn from them."""
 
 _TOO_LONG = 1e150  # beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number
-_FIRST_BLOCK = 16  # rows in the first block of a quiet stretch: most stretches are short
+# Disputed mistakes that are made before the reference is followed for the first time, and for each of its own.
+_PATIENCE, _PATIENCE_PER_MISTAKE = 10, 30
+_SELDOM = 0.02  # the leading separator guesses alone where it is sure, while it is wrong there in less of the rounds
+_MUCH = 0.8  # a fact that lacks this much of its margin is stored in any case
+_TRIGGER = 0.3  # a step below this share of the mean coefficient changes little (docs/experiments/bandit-svm.md)
+# Two labels tie if both scores are above 0, and differ by less than `_TIE`; by less and less as ties come, since their
+# chances of being right are the same only where the scores are. A right guess of a tie adds 1 to the evidence that
+# several labels may be right, a wrong one takes `_WRONG_TIE` off. Ten are enough, and two more with each doubling of
+# the ties: guesses that are right half of the time reach that in few games, however many ties come.
+_TIE, _FEWER_TIES, _WRONG_TIE = 0.2, 64.0, 2
+_ENOUGH_EVIDENCE, _MORE_EVIDENCE, _FEW_TIES = 10.0, 2.0, 32.0
+_RECENT, _RECENT_SURE = 64.0, 256.0  # rates of late are averages over about so many rounds; fewer are no rate
+_USUAL_SHARE = 0.25  # what is usual, over about this share of the stream: the rounds in which all was new are forgotten
+_DEVIATIONS = 7.0  # Gama et al. take three standard deviations; over a long stream that is exceeded by chance
+_NEXT_TO_NOTHING = 1e-12  # processors are slow with numbers that become ever smaller: averages stop there
 
 # Called here, and not copied into each caller.
 _shorten = jit_internal(in_python(shorten))
@@ -95,28 +107,6 @@ def _recall_row(state: BankArrays, scratch: BankScratch, s: int) -> None:
 
 
 @jit_internal
-def _write_values(state: BankArrays, scratch: BankScratch, settings: Settings, b: int, size: int) -> None:
-    """Write the values of the row at hand with the first stored ones, and with itself, unless they are written."""
-    base, flags, lines, products = settings.bases[b], scratch.flags, scratch.lines, scratch.lines[bank.PRODUCTS]
-    entries, written = scratch.entries[bank.UNIT], bank.ASKED + scratch.opinions.shape[0] + b
-    if flags[written] or base[bank.CODE] == bank.IN_PYTHON:
-        return
-    if base[bank.CODE] != bank.LAPLACE and not flags[bank.MULTIPLIED]:
-        if state.units.shape[0] > 0:
-            bank.multiply(state.units, scratch.columns, entries, flags[bank.ROW_ENTRIES], size, products)
-        else:
-            unit, columns, values = scratch.unit, state.columns, state.values
-            for s in range(size):
-                products[s] = 0.0
-                for e in range(int(state.examples[bank.N_ENTRIES, s])):
-                    products[s] += values[s, e] * unit[columns[s, e]]
-        flags[bank.MULTIPLIED] = 1
-    lengths, length = state.examples[bank.LENGTH], scratch.numbers[bank.ROW_LENGTH]
-    itself = separators.compare(base, state.units, lengths, scratch.unit, length, size, lines, lines[bank.VALUES + b])
-    scratch.numbers[bank.ITSELF + b], flags[written] = itself, 1
-
-
-@jit_internal
 def _write_scores(
     state: BankArrays, scratch: BankScratch, settings: Settings, k: int, values: Floats, out: Floats
 ) -> None:
@@ -141,7 +131,7 @@ def _ask(
     for k in range(first, stop):
         b = plan[k, bank.BASE] if k < m else 0
         if k < m and (compares_all or not plan[k, bank.IS_LINEAR]):
-            _write_values(state, scratch, settings, b, state.counts[bank.SIZE])
+            separators.write_values(state, scratch, settings, b, state.counts[bank.SIZE])
         if scratch.flags[bank.ASKED + k]:
             continue
         scratch.flags[bank.ASKED + k] = 1
@@ -167,7 +157,7 @@ def _refit(state: BankArrays, scratch: BankScratch, settings: Settings, learns: 
         for b in range(settings.bases.shape[0]):
             gram, line = state.grams[b], scratch.lines[bank.VALUES + b]
             if settings.bases[b, bank.CODE] != bank.IN_PYTHON:
-                _write_values(state, scratch, settings, b, s)
+                separators.write_values(state, scratch, settings, b, s)
                 gram[s, s] = scratch.numbers[bank.ITSELF + b]
                 for r in range(s):
                     gram[s, r] = gram[r, s] = line[r]
@@ -200,6 +190,22 @@ def _square(scratch: BankScratch, settings: Settings, k: int) -> float:
 
 
 @jit_internal
+def _is_exclusive(counts: Integers, settings: Settings) -> bool:
+    """Return whether a right label proves all others wrong."""
+    return bool(settings.exclusive and counts[bank.IS_SHARED] == 0)
+
+
+@jit_internal
+def _is_sure(opinion: Floats, exclusive: bool) -> bool:
+    """Return whether nothing productive is left to learn if an opinion is right."""
+    best, sure = guesses.highest_of(opinion), True
+    for i in range(opinion.shape[0]):
+        target = bank.IT_IS if i == best else (bank.IT_IS_ANOTHER if exclusive else 0.0)
+        sure = sure and bank.lack(target, opinion[i]) <= bank.PRODUCTIVE
+    return sure
+
+
+@jit_internal
 def _score_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows: Any, t: int) -> int:
     """Write what is known about row t, and the scores that the guess is made from; return READY, FULL or UNSCORED."""
     counts, members, flags = state.counts, state.members, scratch.flags
@@ -218,15 +224,17 @@ def _score_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows
     for b in range(settings.bases.shape[0] if length > _TOO_LONG else 0):
         if settings.bases[b, bank.CODE] == bank.GAUSSIAN and not settings.bases[b, bank.OF_UNITS]:
             return UNSCORED
-    reference, leader, follow = 0, _leader(state, m), guesses.is_to_follow(counts, settings.guarded)
+    patience = _PATIENCE + _PATIENCE_PER_MISTAKE * counts[bank.FOLLOWED]
+    reference, leader, follow = 0, _leader(state, m), settings.guarded and counts[bank.DISPUTED] > patience
     for k in range(1, n_asked):
         if members[k, bank.PRODUCED] < members[reference, bank.PRODUCED]:
             reference = k
     flags[bank.REFERENCE], flags[bank.FOLLOW], flags[bank.DENIED] = reference, follow, 0
-    is_alone = settings.is_bounded and not follow and not flags[bank.ASK_ALL] and guesses.may_guess_alone(state.mixture)
+    is_reliable = state.mixture.shape[0] == 0 or state.mixture[bank.NUMBERS, bank.SURE_WRONG] < _SELDOM
+    is_alone = settings.is_bounded and not follow and not flags[bank.ASK_ALL] and is_reliable
     if is_alone:
         _ask(state, scratch, settings, leader, leader + 1, False)
-        is_alone = guesses.is_sure(opinions[leader], separators.is_exclusive(counts, settings))
+        is_alone = _is_sure(opinions[leader], _is_exclusive(counts, settings))
     if not is_alone:
         _ask(state, scratch, settings, 0, n_asked, False)
     for k in range(0 if settings.is_bounded else m):
@@ -238,6 +246,107 @@ def _score_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows
 
 
 @jit_internal
+def _prove(label: int, correct: bool, truth: int, is_closed: bool, exclusive: bool, targets: Floats) -> int:
+    """Write what an answer proves of each class; return the right one, or −1 if that is not known."""
+    is_other = targets.shape[0] == 2 and is_closed and exclusive  # of two classes, the one that was not guessed
+    known = label if correct else (1 - label if is_other else truth)
+    targets[:] = bank.IT_IS_ANOTHER if known >= 0 and exclusive else 0.0
+    targets[label] = bank.IT_IS_NOT
+    if known >= 0:
+        targets[known] = bank.IT_IS
+    return known
+
+
+@jit_internal
+def _is_worth_storing(targets: Floats, scores: Floats, square: float, sums: Floats, guarded: bool) -> bool:
+    """Return whether one of the facts has hardly a margin, or its step would count beside the coefficients."""
+    enough, found = bank.PRODUCTIVE if guarded else _MUCH, False
+    for i in range(targets.shape[0]):
+        lacks = bank.lack(targets[i], scores[i])
+        # The step is lacks/square, the mean coefficient total/support; multiplied out, nothing is divided by 0.
+        counts = lacks > 0.0 and lacks * sums[bank.SUPPORT, i] >= _TRIGGER * square * sums[bank.TOTAL, i]
+        found = found or lacks > enough or counts
+    return found
+
+
+@jit_internal
+def _is_shared(scores: Floats, label: int, correct: bool, counts: Integers) -> bool:
+    """Return whether ties have shown that several labels may be right, and count this round if it is one.
+
+    Which of two labels with nearly the same score is guessed hardly depends on which is right: where only one can be,
+    at most half of such guesses are right.
+    """
+    second = -1
+    for i in range(scores.shape[0]):
+        if i != label and (second < 0 or scores[i] > scores[second]):
+            second = i
+    ahead = scores[label] - scores[second] if second >= 0 else -1.0
+    if not 0.0 <= ahead < _TIE / math.sqrt(1.0 + counts[bank.TIES] / _FEWER_TIES) or scores[second] <= 0.0:
+        return False
+    counts[bank.TIES] += 1
+    counts[bank.EVIDENCE] = counts[bank.EVIDENCE] + 1 if correct else max(0, counts[bank.EVIDENCE] - _WRONG_TIE)
+    enough = _ENOUGH_EVIDENCE + _MORE_EVIDENCE * math.log2(1.0 + counts[bank.TIES] / _FEW_TIES)
+    return bool(counts[bank.EVIDENCE] >= enough)
+
+
+@jit_internal
+def _count_sure(mixture: Floats, is_wrong: bool) -> None:
+    """Count a round in which the leading separator was sure."""
+    if mixture.shape[0] == 0:
+        return
+    numbers = mixture[bank.NUMBERS]
+    numbers[bank.SURE] += 1.0
+    if is_wrong or numbers[bank.SURE_WRONG] > _NEXT_TO_NOTHING:
+        off = (1.0 if is_wrong else 0.0) - numbers[bank.SURE_WRONG]
+        numbers[bank.SURE_WRONG] += off / min(numbers[bank.SURE], _RECENT_SURE)
+
+
+@jit_internal
+def _is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -> bool:
+    """Return whether the guesses have become too bad for chance, so that old facts no longer hold; then count anew.
+
+    The rate of mistakes over some 64 rounds must be seven standard deviations above the best rate so far over a quarter
+    of the stream, and nearer to blind guessing than to it (Gama et al. 2004). Hard margins never go out of date.
+    """
+    watch[bank.ROUNDS] += 1.0
+    n, wrong = watch[bank.ROUNDS], 0.0 if correct else 1.0
+    if wrong > 0.0 or watch[bank.LATELY] > _NEXT_TO_NOTHING:
+        watch[bank.LATELY] += (wrong - watch[bank.LATELY]) / min(n, _RECENT)
+    span = max(min(n, _RECENT), _USUAL_SHARE * n)
+    watch[bank.USUALLY] += (wrong - watch[bank.USUALLY]) / span
+    if softness == 0.0 or n < _RECENT:
+        return False
+    # Laplace's rule keeps the rate away from 0, where its spread would vanish. An average that forgets at rate 1/m
+    # varies like one over 2m rounds.
+    usual = (2.0 * span * watch[bank.USUALLY] + 1.0) / (2.0 * span + 2.0)
+    watch[bank.BEST] = min(watch[bank.BEST], usual + math.sqrt(usual * (1.0 - usual) / (2.0 * span)))
+    best, blind = watch[bank.BEST], 1.0 - 1.0 / n_classes
+    is_bad = best < blind and watch[bank.LATELY] > 0.5 * (best + blind)
+    if is_bad and watch[bank.LATELY] > best + _DEVIATIONS * math.sqrt(best * (1.0 - best) / (2.0 * _RECENT)):
+        watch[:] = 0.0
+        watch[bank.BEST] = math.inf
+        return True
+    return False
+
+
+@jit_internal
+def _judge_members(
+    state: BankArrays, scratch: BankScratch, m: int, label: int, known: int, exclusive: bool, lately: float
+) -> None:
+    """Charge the members that were wrong, and write what each counts in the vote."""
+    members, fewest = state.members, math.inf
+    for k in range(m):
+        guessed = guesses.highest_of(scratch.opinions[k])
+        # What is not known to be right may be wrong: it is charged the more, the oftener guesses are wrong.
+        doubt = 1.0 if guessed == label else lately**4
+        is_known = known >= 0 and (exclusive or guessed == known)
+        members[k, bank.LOSS] += (1.0 if guessed != known else 0.0) if is_known else doubt
+        fewest = min(fewest, members[k, bank.LOSS])
+    for k in range(m):
+        members[k, bank.TRUST] = math.exp(fewest - members[k, bank.LOSS])
+
+
+@jit_internal
 def _learn_row(
     state: BankArrays, scratch: BankScratch, settings: Settings, label: int, explored: bool, correct: bool, truth: int
 ) -> bool:
@@ -246,14 +355,14 @@ def _learn_row(
     m, n_asked, n_classes = settings.plan.shape[0], opinions.shape[0], targets.shape[0]
     lately, has_regressions = state.watch[bank.LATELY], state.mixture.shape[0] > 0
     n, kind = flags[bank.ROW_ENTRIES] - settings.scales, flags[bank.ROW_KIND]
-    exclusive = separators.is_exclusive(counts, settings)
-    known = separators.prove(label, correct, truth, settings.is_closed, exclusive, targets)
-    outdated = guesses.is_outdated(state.watch, correct, n_classes, settings.softness)
+    exclusive = _is_exclusive(counts, settings)
+    known = _prove(label, correct, truth, settings.is_closed, exclusive, targets)
+    outdated = _is_outdated(state.watch, correct, n_classes, settings.softness)
     are_asked, leader, reference = True, _leader(state, m), opinions[flags[bank.REFERENCE]]
     for k in range(n_asked):
         are_asked = are_asked and flags[bank.ASKED + k] != 0
     square, opinion = _square(scratch, settings, leader), opinions[leader]
-    is_wanted = separators.is_worth_storing(targets, opinion, square, state.sums[leader], settings.guarded)
+    is_wanted = _is_worth_storing(targets, opinion, square, state.sums[leader], settings.guarded)
     # What is productive for the reference is always stored: the guarantee is about those facts. And where every label
     # is held to be wrong, it must be known which were tried.
     if are_asked:
@@ -269,16 +378,16 @@ def _learn_row(
         counts[bank.DISPUTED] += 1
     guessed = guesses.highest_of(opinion)
     is_known = guessed in (label, known) or (known >= 0 and exclusive)
-    if is_known and guesses.is_sure(opinion, exclusive):
-        guesses.count_sure(state.mixture, guessed != known)
+    if is_known and _is_sure(opinion, exclusive):
+        _count_sure(state.mixture, guessed != known)
     if has_regressions and are_asked:
         is_given = exclusive and (truth >= 0 or (settings.is_closed and n_classes == 2))
         guesses.learn(state, scratch, label, correct, known, is_given, exclusive)
     if are_asked or not correct:  # otherwise the leader was sure, and right
-        guesses.judge_members(state, scratch, m, label, known, exclusive, lately)
+        _judge_members(state, scratch, m, label, known, exclusive, lately)
     if is_wanted:
-        length = guesses.shortened(scratch.numbers[bank.ROW_LENGTH], scratch.unit.shape[0])
-        separators.learn(state, scratch, settings, length)
+        guesses.keep_landmark(state, scratch)
+        separators.learn(state, scratch, settings)
     # A new scale is due after 1, 2, 4, 8, … rows of a kind.
     counts[bank.SEEN + kind] += 1
     n_seen = counts[bank.SEEN + kind]
@@ -287,7 +396,7 @@ def _learn_row(
     if outdated:
         counts[bank.DUE] += bank.TO_FORGET
     may_tell = exclusive and settings.finds_out and not explored
-    if may_tell and separators.is_shared(scratch.scores, label, correct, counts):
+    if may_tell and _is_shared(scratch.scores, label, correct, counts):
         counts[bank.DUE] += bank.TO_SHARE
     statistics, raw = state.scaling[kind, bank.STATISTICS], scratch.entries[bank.RAW]
     for e in range(n if settings.scales else 0):
@@ -302,10 +411,9 @@ def run(
     """Do a task; return the round it came to, READY or why it stopped, a label, and whether it was explored.
 
     Named tuples come as plain ones, which is faster: `arrays` are `BankArrays`, `BankScratch` and `Settings`, `rows`
-    values, columns and starts of `SparseRows` (of dense rows the values, the others empty), `answer` is label,
-    explored, correct and truth, as in `Answer`. `where` has the row t to begin with, `start`, the seed and
-    `first_round`: row t is round first_round + start + t. LEARN returns whether the row was stored in place of
-    "explored", REFIT whether all is finite.
+    values, columns and starts of `SparseRows` (of dense rows the values, the others empty), `answer` label, explored,
+    correct and truth. `where` has the row t to begin with, `start`, the seed and `first_round`: row t is round
+    first_round + start + t. In place of "explored" LEARN returns whether the row was stored, REFIT if all is finite.
     """
     state, scratch = by_reference(BankArrays(*arrays[0])), by_reference(BankScratch(*arrays[1]))
     settings, why = by_reference(Settings(*arrays[2])), READY
@@ -343,81 +451,3 @@ def run(
                 counts[PASSED] = passed + 1
         t += 1
     return t, why, label, explored
-
-
-@jit_internal
-def _see_rows(X: Floats, first: int, n_rows: int, scale: Floats, units: Floats, lengths: Floats) -> int:
-    """Write rows, one column each, as `_read_row` would; return how many, up to one whose square is lost."""
-    width, n_scaled = units.shape[0], scale.shape[1]
-    for r in range(n_rows):
-        square = 0.0
-        for j in range(width):
-            entry = 1.0
-            if n_scaled == 0:
-                entry = X[first + r, j]
-            elif j < n_scaled:
-                entry = scaled(scale, j, X[first + r, j])
-            units[j, r] = entry
-            square += entry * entry
-        if not LEAST_SQUARE < square < MOST_SQUARE:
-            return r
-        lengths[r] = math.sqrt(square)
-        for j in range(width):
-            units[j, r] /= lengths[r]
-    return n_rows
-
-
-@partial(jit_no_refcount, is_long=True)
-def play_quiet(arrays: Any, X: Floats, y: Integers, leader: Any, columns: Integers, block: Floats) -> int:
-    """Play quiet rounds as `_score_row` and `_learn_row` would, to the last bit; return how many.
-
-    Only the leading member is asked, about a block of rows at a time, by the same operations in the same order; its
-    kernel's values must not depend on which of two rows came first. `leader` is its number, with the units, lengths and
-    coefficients of the examples that it uses, or its weights; `columns` counts up to the width; `block` is room.
-    """
-    state, settings = BankArrays(*arrays[0]), Settings(*arrays[1])
-    (k, units, lengths, coefficients), width, n_classes = leader, columns.shape[0], state.guesses.shape[1]
-    seen, seen_lengths, scores = block[:width], block[width], block[width + 1 : width + 1 + n_classes]
-    lines, values, watch = block[width + 1 + n_classes :], block[block.shape[0] - 1], state.watch
-    scale, statistics = state.scaling[bank.DENSE, bank.SCALE], state.scaling[bank.DENSE, bank.STATISTICS]
-    plan, base, sums = settings.plan[k], settings.bases[settings.plan[k, bank.BASE]], state.sums[k]
-    # The kernel's value of any row with itself, unless all of it is 0.
-    own = separators.compare(base, seen, seen_lengths, seen_lengths[:0], 1.0, 0, lines, values)
-    square, start = separators.squared_often(own, plan[bank.SQUARINGS]), 0
-    while start < y.shape[0]:
-        n_wanted = min(_FIRST_BLOCK + start, block.shape[1], y.shape[0] - start)
-        n_rows = _see_rows(X, start, n_wanted, scale, seen, seen_lengths)
-        scores[:, :n_rows] = 0.0
-        for s in range(coefficients.shape[0]):
-            terms = seen[s] if plan[bank.IS_LINEAR] else values
-            if not plan[bank.IS_LINEAR]:
-                if base[bank.CODE] != bank.LAPLACE:
-                    bank.multiply(seen, columns, units[s], width, n_rows, lines[bank.PRODUCTS])
-                separators.compare(base, seen, seen_lengths, units[s], lengths[s], n_rows, lines, values)
-                separators.write_powers(values, n_rows, plan[bank.SQUARINGS], values)
-            for i in range(n_classes):
-                coefficient, line = coefficients[s, i], scores[i]
-                for r in range(n_rows):
-                    line[r] += coefficient * terms[r]
-        for r in range(n_rows):
-            t, n, is_quiet = start + r, state.counts[bank.SEEN + bank.DENSE] + 1, True
-            for i in range(n_classes):
-                target = bank.IT_IS if i == y[t] else bank.IT_IS_ANOTHER
-                lacks = bank.lack(target, scores[i, r])
-                is_quiet = is_quiet and not separators.counts_for(i, lacks, bank.PRODUCTIVE, square, sums)
-            # A round in which none or several labels are right has no label: its code is negative.
-            if not is_quiet or y[t] < 0 or (settings.scales and n & (n - 1) == 0):
-                return t
-            before = watch[0], watch[1], watch[2], watch[3]
-            if guesses.is_outdated(watch, True, n_classes, settings.softness):
-                watch[0], watch[1], watch[2], watch[3] = before
-                return t
-            state.guesses[bank.RIGHT, y[t]] += 1
-            guesses.count_sure(state.mixture, False)
-            state.counts[bank.SEEN + bank.DENSE] = n
-            for j in range(scale.shape[1]):
-                count_entry(statistics, j, X[t, j], n, True)
-        start += n_rows
-        if n_rows < n_wanted:
-            break
-    return start

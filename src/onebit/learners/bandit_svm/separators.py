@@ -1,19 +1,13 @@
 """Separators: what feedback proves, kernel values, steps of dual coordinate ascent, and the store of examples.
 
-A right guess i proves "x is i" and "x is not j" for every other j; a wrong guess i proves "x is not i", and with two
-classes that x is the other. Class by class the facts are a binary problem, and its largest-margin separator is found by
-dual coordinate ascent: the step on a fact with sign s, coefficient α ≥ 0 and score f raises or lowers α until
-s·f + α/(2C) is the margin that the fact is due, or α = 0. Every such step raises the dual value, whichever fact it is
-taken on, so any schedule of replays keeps the guarantee (docs/theory/bandit-svm.md).
-
-A fact about the class that was guessed, or that is right, is due a margin of 1. "Not j, since it is i" is due half of
-that: there are K−1 such facts for each right guess, and with a whole margin each they would hold classes down that were
-not tried yet.
+Class by class the facts are a binary problem, whose largest-margin separator is found by dual coordinate ascent: the
+step on a fact with sign s, coefficient α ≥ 0 and score f raises or lowers α until s·f + α/(2C) is the margin that the
+fact is due, or α = 0. That is 1, but half of it for "not j, since it is i": there are K−1 such facts for each right
+guess, and with a whole margin each they would hold classes down that were not tried yet (docs/theory/bandit-svm.md).
 
 Functions are called, not copied into their callers, and named tuples go by reference: that keeps compile time low.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -24,9 +18,7 @@ from onebit.kernels import Gaussian, Linear, Multinomial, Polynomial, Rational, 
 from onebit.learners.bandit_svm import bank
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 
-_MUCH = 0.8  # a fact that lacks this much of its margin is stored in any case
 _LESSON = 0.03  # what a productive example counts beside a wrong opinion: trust the member that fits
-_TRIGGER = 0.3  # a step below this share of the mean coefficient changes little (docs/experiments/bandit-svm.md)
 _TOLERANCE = 1e-3  # of the margin: closer than guesses can tell, and replays need not go on
 _LARGE = 1e300  # squares of coefficients beyond this would overflow in sums
 _BLOCK = 256  # how many slopes are searched at once
@@ -34,55 +26,11 @@ _LEAST_WEIGHT = 1e-6  # members with less of the trust of the most trusted kerne
 _LEAST_SHARE = 0.2  # a member that has little trust still gets this share of the replays, so that it can win it back
 _ALONE = 5.0  # a linear kernel that is the only member takes this many times more steps: no other kernel needs time
 _STEPS_AT_RESCALING = 100  # for each class of each member
-# Two labels tie if both scores are above 0, and differ by less than `_TIE`; by less and less as ties come, since their
-# chances of being right are the same only where the scores are. A right guess of a tie adds 1 to the evidence that
-# several labels may be right, a wrong one takes `_WRONG_TIE` off. Ten are enough, and two more with each doubling of
-# the ties: guesses that are right half of the time reach that in few games, however many ties come.
-_TIE, _FEWER_TIES, _WRONG_TIE = 0.2, 64.0, 2
-_ENOUGH_EVIDENCE, _MORE_EVIDENCE, _FEW_TIES = 10.0, 2.0, 32.0
 
 # In the order of `bank.DOT` and so on.
 COMPILED = (Linear, Gaussian, Rational, Polynomial, Multinomial)
 _FORMULAS: tuple[Any, ...] = tuple(kernel.value for kernel in COMPILED[2:])
 _rational, _polynomial, _multinomial = _FORMULAS
-
-
-@jit_internal
-def is_exclusive(counts: Integers, settings: Settings) -> bool:
-    """Return whether a right label proves all others wrong."""
-    return bool(settings.exclusive and counts[bank.IS_SHARED] == 0)
-
-
-@jit_internal
-def is_shared(scores: Floats, label: int, correct: bool, counts: Integers) -> bool:
-    """Return whether ties have shown that several labels may be right, and count this round if it is one.
-
-    Two labels tie if both claim the row with nearly the same score. Which of them is guessed then hardly depends on
-    which is right, so that where only one can be, at most half of such guesses are right.
-    """
-    second = -1
-    for i in range(scores.shape[0]):
-        if i != label and (second < 0 or scores[i] > scores[second]):
-            second = i
-    ahead = scores[label] - scores[second] if second >= 0 else -1.0
-    if not 0.0 <= ahead < _TIE / math.sqrt(1.0 + counts[bank.TIES] / _FEWER_TIES) or scores[second] <= 0.0:
-        return False
-    counts[bank.TIES] += 1
-    counts[bank.EVIDENCE] = counts[bank.EVIDENCE] + 1 if correct else max(0, counts[bank.EVIDENCE] - _WRONG_TIE)
-    enough = _ENOUGH_EVIDENCE + _MORE_EVIDENCE * math.log2(1.0 + counts[bank.TIES] / _FEW_TIES)
-    return bool(counts[bank.EVIDENCE] >= enough)
-
-
-@jit_internal
-def prove(label: int, correct: bool, truth: int, is_closed: bool, exclusive: bool, targets: Floats) -> int:
-    """Write what an answer proves of each class; return the right one, or −1 if that is not known."""
-    is_other = targets.shape[0] == 2 and is_closed and exclusive  # of two classes, the one that was not guessed
-    known = label if correct else (1 - label if is_other else truth)
-    targets[:] = bank.IT_IS_ANOTHER if known >= 0 and exclusive else 0.0
-    targets[label] = bank.IT_IS_NOT
-    if known >= 0:
-        targets[known] = bank.IT_IS
-    return known
 
 
 @jit_internal
@@ -95,45 +43,25 @@ def is_productive(targets: Floats, scores: Floats) -> bool:
 
 
 @jit_internal
-def counts_for(i: int, lacks: float, enough: float, square: float, sums: Floats) -> bool:
-    """Return whether a fact of class i lacks enough of its margin, or its step would count beside the coefficients.
-
-    Where margins are small coefficients are large, and facts that are violated by a little come without end but change
-    nothing; where examples are far apart each has something to add.
-    """
-    # The step is lacks/square, the mean coefficient total/support; multiplied out, nothing is divided by 0.
-    small = _TRIGGER * square * sums[bank.TOTAL, i]
-    return bool(lacks > enough or (lacks > 0.0 and lacks * sums[bank.SUPPORT, i] >= small))
-
-
-@jit_internal
-def is_worth_storing(targets: Floats, scores: Floats, square: float, sums: Floats, guarded: bool) -> bool:
-    """Return whether one of the facts has hardly a margin, or its step would count."""
-    enough, found = bank.PRODUCTIVE if guarded else _MUCH, False
-    for i in range(targets.shape[0]):
-        found = found or counts_for(i, bank.lack(targets[i], scores[i]), enough, square, sums)
-    return found
-
-
-@jit_internal
-def compare(
-    base: Floats, units: Floats, lengths: Floats, unit: Floats, length: float, size: int, lines: Floats, out: Floats
-) -> float:
-    """Write a kernel's values of a row with the first stored ones, and return its value with itself.
-
-    Rows are given by their length, and divided by it; their products are in `lines`, unless the kernel is Laplace's.
-    """
+def write_values(state: BankArrays, scratch: BankScratch, settings: Settings, b: int, size: int) -> None:
+    """Write the values of the row at hand with the first stored ones, and with itself, unless they are written."""
+    base, flags, lines = settings.bases[b], scratch.flags, scratch.lines
+    written = bank.ASKED + scratch.opinions.shape[0] + b
     code, parameters, of_units = base[bank.CODE], base[bank.PARAMETER :], base[bank.OF_UNITS] != 0.0
-    products, squares = lines[bank.PRODUCTS], lines[bank.ROOM]
+    if flags[written] or code == bank.IN_PYTHON:
+        return
+    units, lengths, length = state.units, state.examples[bank.LENGTH], scratch.numbers[bank.ROW_LENGTH]
+    products, squares, out = lines[bank.PRODUCTS], lines[bank.ROOM], lines[bank.VALUES + b]
     if code == bank.LAPLACE:
         out[:size] = 0.0
-        for j in range(unit.shape[0]):
-            entry, column = unit[j] * length, units[j]
+        for j in range(scratch.unit.shape[0]):
+            entry, column = scratch.unit[j] * length, units[j]
             for s in range(size):
                 out[s] += abs(entry - column[s] * lengths[s])
         for s in range(size):
             out[s] *= -parameters[0]
     else:
+        _multiply(state, scratch, size)
         if of_units:
             length = 1.0 if length > 0.0 else 0.0  # a row of zeros has no direction
         for s in range(size):
@@ -149,7 +77,24 @@ def compare(
         itself = _of_product(code, itself, parameters)
         for s in range(size):
             out[s] = _of_product(code, out[s], parameters)
-    return itself
+    scratch.numbers[bank.ITSELF + b], flags[written] = itself, 1
+
+
+@jit_internal
+def _multiply(state: BankArrays, scratch: BankScratch, size: int) -> None:
+    """Write the products of the row at hand, divided by its length, with the first stored ones, once."""
+    products, unit, flags = scratch.lines[bank.PRODUCTS], scratch.unit, scratch.flags
+    if flags[bank.MULTIPLIED]:
+        return
+    flags[bank.MULTIPLIED] = 1
+    if state.units.shape[0] > 0:
+        entries, n = scratch.entries[bank.UNIT], flags[bank.ROW_ENTRIES]
+        bank.multiply(state.units, scratch.columns, entries, n, size, products)
+        return
+    for s in range(size):
+        products[s] = 0.0
+        for e in range(int(state.examples[bank.N_ENTRIES, s])):
+            products[s] += state.values[s, e] * unit[state.columns[s, e]]
 
 
 @jit_internal
@@ -164,23 +109,11 @@ def _of_product(code: float, product: float, parameters: Floats) -> Any:
 @jit_internal
 def write_powers(values: Floats, size: int, times: int, out: Floats) -> None:
     """Write values, squared that many times."""
-    # The default bank squares twice and four times: one pass each is faster than one for every squaring.
-    if times == 2:
+    for r in range(size):
+        out[r] = values[r]
+    for _ in range(times):
         for r in range(size):
-            square = values[r] * values[r]
-            out[r] = square * square
-    elif times == 4:
-        for r in range(size):
-            square = values[r] * values[r]
-            fourth = square * square
-            eighth = fourth * fourth
-            out[r] = eighth * eighth
-    else:
-        for r in range(size):
-            out[r] = values[r]
-        for _ in range(times):
-            for r in range(size):
-                out[r] *= out[r]
+            out[r] *= out[r]
 
 
 @jit_internal
@@ -219,7 +152,7 @@ def _change_coefficient(sums: Floats, i: int, old: float, new: float) -> None:
 
 @jit_internal
 def _importance(importance: float, before: float, gained: float) -> float:
-    """Return the sum of an example's squared coefficients after one has gained, or the nearest safe number."""
+    # The sum of an example's squared coefficients after one has gained, or the nearest safe number.
     return max(-_LARGE, min(_LARGE, importance + gained * (2.0 * before + gained)))
 
 
@@ -243,7 +176,7 @@ def _steepest(slopes: Floats, size: int, tolerance: float) -> int:
 
 
 @jit_internal
-def replay(
+def _replay(
     state: BankArrays, scratch: BankScratch, settings: Settings, k: int, i: int, first: int, times: int, least: float
 ) -> None:
     """Take that many steps for class i of member k, the steepest first: the fewest to the optimum.
@@ -293,11 +226,10 @@ def replay_all(state: BankArrays, scratch: BankScratch, settings: Settings, plac
             times = int(settings.replays * settings.budget / state.counts[bank.SIZE] * share)
         for i in range(state.targets.shape[0]):
             if place < 0 or bank.lack(state.targets[i, place], state.scores[k, i, place]) > 0.0:
-                replay(state, scratch, settings, k, i, place, times, _TOLERANCE)
+                _replay(state, scratch, settings, k, i, place, times, _TOLERANCE)
 
 
-# The store: when it is full, the example makes room whose removal changes the separators least. What a kernel's
-# separators learned from it is projected onto the example most like it; what a linear member learned is in its weights.
+# The store: when it is full, the example makes room whose removal changes the separators least.
 
 
 @jit_internal
@@ -330,9 +262,8 @@ def _note_nearest(gram: Floats, place: int, size: int, nearest: Integers) -> Non
 def _place_to_free(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
     """Return the place of the example whose projection onto the nearest other one changes the separators least.
 
-    For a member that is the squared norm of the coefficients times k(x, x) − k(x, x')²/k(x', x'). Members count by
-    their trust. Where the most trusted one is linear, of which nothing is lost, it is the next place in turn: fresh
-    examples teach it most.
+    For a member that is the squared norm of the coefficients times k(x, x) − k(x, x')²/k(x', x'). Where the most
+    trusted one is linear, of which nothing is lost, it is the next place in turn.
     """
     plan, trust, size, most = settings.plan, state.members[:, bank.TRUST], state.counts[bank.SIZE], 0.0
     effects, likeness, own = scratch.lines[bank.LINE], scratch.lines[bank.ROOM], scratch.lines[bank.PRODUCTS]
@@ -363,10 +294,7 @@ def _place_to_free(state: BankArrays, scratch: BankScratch, settings: Settings) 
 
 @jit_internal
 def _project(state: BankArrays, scratch: BankScratch, settings: Settings, k: int, place: int) -> None:
-    """Project what member k learned from an example that is removed onto the example most like it.
-
-    See Orabona, Keshet, Caputo (2009). The member's scores of the row at hand change too.
-    """
+    """Project what member k learned from an example that is removed onto the one most like it (Orabona et al. 2009)."""
     b, squarings, size = settings.plan[k, bank.BASE], settings.plan[k, bank.SQUARINGS], state.counts[bank.SIZE]
     gram, alphas, coefficients, importance = state.grams[b], state.alphas[k], state.coefficients[k], state.importance[k]
     line, other, values = scratch.lines[bank.LINE], scratch.lines[bank.ROOM], scratch.lines[bank.VALUES + b]
@@ -398,8 +326,8 @@ def _project(state: BankArrays, scratch: BankScratch, settings: Settings, k: int
 
 
 @jit_internal
-def _store_row(state: BankArrays, scratch: BankScratch, settings: Settings, length: float) -> int:
-    """Store the row, of that length for the regressions, with what is proved of it, and return its place."""
+def _store_row(state: BankArrays, scratch: BankScratch, settings: Settings) -> int:
+    """Store the row with what is proved of it, and return its place."""
     counts, flags, examples = state.counts, scratch.flags, state.examples
     place, n, is_full = int(counts[bank.SIZE]), flags[bank.ROW_ENTRIES], counts[bank.SIZE] == examples.shape[1]
     if is_full:
@@ -431,16 +359,12 @@ def _store_row(state: BankArrays, scratch: BankScratch, settings: Settings, leng
         state.values[place, e] = scratch.entries[bank.UNIT, e]
     examples[bank.LENGTH, place], examples[bank.N_ENTRIES, place] = scratch.numbers[bank.ROW_LENGTH], n
     examples[bank.KIND, place] = flags[bank.ROW_KIND]
-    if counts[bank.LANDMARKS] < state.landmarks.shape[1]:
-        for j in range(state.landmarks.shape[0]):
-            state.landmarks[j, counts[bank.LANDMARKS]] = length * scratch.unit[j]
-        counts[bank.LANDMARKS] += 1
     return place
 
 
 @jit_internal
-def learn(state: BankArrays, scratch: BankScratch, settings: Settings, length: float) -> None:
-    """Store the row, of that length for the regressions, with what is proved of it, and replay."""
+def learn(state: BankArrays, scratch: BankScratch, settings: Settings) -> None:
+    """Store the row with what is proved of it, and replay."""
     members, m, n = state.members, settings.plan.shape[0], scratch.flags[bank.ROW_ENTRIES] - settings.scales
     # Before the store makes room, which changes opinions: productive is what was so when the guess was made.
     for k in range(members.shape[0]):
@@ -449,4 +373,4 @@ def learn(state: BankArrays, scratch: BankScratch, settings: Settings, length: f
             members[k, bank.LOSS] += _LESSON
             if k == m:
                 _teach_guard(state, scratch, scratch.opinions[k], n, settings.softness)
-    replay_all(state, scratch, settings, _store_row(state, scratch, settings, length))
+    replay_all(state, scratch, settings, _store_row(state, scratch, settings))

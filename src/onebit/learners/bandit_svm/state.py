@@ -1,10 +1,9 @@
 """The state of a bank: members that learn from the same answers, each with a kernel of its own.
 
-An answer proves the same facts to every member, whichever guessed. So all of them learn from every round, and each can
-be judged: after "right", every member with another label was wrong; after "wrong", every member with the same was.
 Here compiled code is called, and what is rare is done: the store grows, columns get a new scale, all is forgotten.
 """
 
+import math
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -13,8 +12,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import scipy.sparse
 
-from onebit.engine.algorithm import FULL, MISTAKES, PASSED, READY, UPDATES, Algorithm, CompiledAlgorithm, Record
-from onebit.engine.jit import in_python
+from onebit.engine.algorithm import FULL, READY, Algorithm, CompiledAlgorithm, Record
 from onebit.engine.scaling import FACTOR, LIMIT, change_weights, new_scale, put_in_force, scaled_rows
 from onebit.engine.state import State, check_stored, grown
 from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take, unlocked
@@ -24,10 +22,11 @@ from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 from onebit.learners.run import new_record
 
 _FIRST_CAPACITY = 16
-_CALM = 2048  # quiet rounds are looked for after so many without a mistake, in which nothing was stored
-_WORTH_IT = 64  # rounds that must be quiet for the search to be worth its time
+_MOST_LANDMARKS = 300  # a round costs two passes over a matrix of this size
+_MOST_OF_ROWS = 1 << 18  # classes × features²: the regression on rows is left out where a round would cost more
+_MOST_BESIDE = 200  # features: beyond, the regression on landmarks has a constant beside the similarities, and no row
 _LARGE = 1e300  # sums of squared coefficients are clipped there
-_BLOCK, _AT_ONCE = 128, 1 << 16  # rows scored at once, and rows between which Ctrl-C is noticed
+_AT_ONCE = 2048  # rows of a stream: between them Ctrl-C is noticed
 
 _NO_INTEGERS, _NO_SCORES, _NO_RECORD = np.empty(0, np.int64), np.empty((0, 0)), tuple(new_record(1, [1]))
 _NO_ROWS, _NO_ANSWER, _FIRST = (np.empty(0), _NO_INTEGERS, _NO_INTEGERS), (0, False, False, -1), (0, 0, 0, 0)
@@ -83,30 +82,18 @@ def _code(kernel: Kernel) -> int:
 
 
 def _is_bounded(kernel: Kernel) -> bool:
-    if isinstance(kernel, Polynomial) and kernel.degree >= sys.float_info.max_exp:
-        return False  # even of a unit row with itself, (1 + 1)ⁿ is no float
-    return _code(kernel) != bank.IN_PYTHON and (bool(kernel.normalize) or isinstance(kernel, (Gaussian, Laplace)))
+    is_steep = isinstance(kernel, Polynomial) and kernel.degree >= sys.float_info.max_exp  # (1 + 1)ⁿ is no float
+    is_short = bool(kernel.normalize) or isinstance(kernel, (Gaussian, Laplace))
+    return is_short and not is_steep and _code(kernel) != bank.IN_PYTHON
 
 
 def _squarings(base: Kernel, kernel: Kernel) -> int:
     """Return how often a kernel's values must be squared to get another's, or −1."""
-    if base == kernel:
-        return 0
     # A subclass may have another formula.
     if type(base) is type(kernel) and type(base) in (Gaussian, Laplace) and base.normalize == kernel.normalize:
         ratio = kernel.parameters[0] / base.parameters[0]
-        return next((n for n in range(1, 9) if ratio == 2.0**n), -1)
+        return next((n for n in range(9) if ratio == 2.0**n), -1)
     return -1
-
-
-def _note_right(record: Record, first: int, labels: Integers) -> None:
-    """Write down rounds from `first` on that were guessed without exploring, all of them right, and changed nothing."""
-    stop = first + len(labels)
-    if len(record.guesses):
-        record.guesses[first:stop] = labels
-    passed = np.searchsorted(record.checkpoints, stop, side="right")
-    record.cumulative[record.counts[PASSED] : passed] = record.counts[MISTAKES]
-    record.counts[PASSED] = passed
 
 
 class BankState(State):
@@ -130,13 +117,24 @@ class BankState(State):
         self.scores_in_python = len(self._in_python) > 0
         # Of each base, whether its values, to the last bit, do not depend on which of two rows came first.
         self._is_symmetric = (codes == bank.LAPLACE) | (of_units & (codes != bank.IN_PYTHON))
-        self.arrays = bank.new_arrays(self.sizes(min(settings.budget, _FIRST_CAPACITY), 1))
+        self.arrays = bank.new_arrays(self._sizes(min(settings.budget, _FIRST_CAPACITY), 1))
         self.scratch = self.new_scratch()
 
-    def sizes(self, capacity: int, n_entries: int) -> dict[str, int]:
-        """Return how long each axis is, with places for so many examples of so many entries."""
-        shared = self.settings, self.n_features, self.n_classes, self.has_regressions
-        return bank.axis_sizes(*shared, capacity, n_entries)
+    def _sizes(self, capacity: int, n_entries: int) -> dict[str, int]:
+        """Return how long each axis is, with places for so many examples of so many entries; one left out is 0 long."""
+        plan, scales, n_features, n_classes = self.settings.plan, self.settings.scales, self.n_features, self.n_classes
+        m, n_bases, width, are_linear = len(plan), len(self.bases), n_features + scales, plan[:, bank.IS_LINEAR] != 0
+        has_guard = scales and self.settings.guarded and not are_linear.all()
+        sizes = {"example": capacity, "entry": n_entries, "class": n_classes, "member": m, "base": n_bases}
+        sizes |= {"line": bank.VALUES + n_bases, "number": bank.ITSELF + n_bases, "width": width}
+        sizes |= {"scaled": n_features * scales, "guarded": n_features * has_guard, "asked": m + has_guard}
+        sizes |= {"flag": bank.ASKED + m + has_guard + n_bases, "weight": width * bool(are_linear.any())}
+        sizes |= {"value": n_entries} if are_linear.all() else {"unit": width}
+        if self.has_regressions:
+            n_landmarks, sees_row = min(capacity, _MOST_LANDMARKS), width <= _MOST_BESIDE
+            sizes |= {"seen": width, "landmark": n_landmarks, "feature": n_landmarks + (width if sees_row else 1)}
+            sizes |= {"row": width * (sees_row and n_classes * width**2 <= _MOST_OF_ROWS), "mixture": bank.N_MIXED + 2}
+        return sizes
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Compiled code must be able to write to arrays, and those of a pickle that was mapped from disk are read-only.
@@ -145,8 +143,7 @@ class BankState(State):
         self.arrays = BankArrays(*arrays)
 
     def new_scratch(self, arrays: BankArrays | None = None) -> BankScratch:
-        """Return scratch arrays that fit these arrays, or its own."""
-        return bank.zeros(BankScratch, self.sizes(*(arrays or self.arrays).columns.shape))
+        return bank.zeros(BankScratch, self._sizes(*(arrays or self.arrays).columns.shape))
 
     @property
     def size(self) -> int:
@@ -164,7 +161,6 @@ class BankState(State):
         return np.asarray(self.arrays.members[: len(self.kernels), bank.TRUST])
 
     def algorithm(self, is_sparse: bool) -> Algorithm:
-        """Raise TypeError: a bank has none."""
         raise TypeError("a bank has no Algorithm: compiled code is called through rounds.run")
 
     def _compiled_for(self, rows: Rows) -> CompiledAlgorithm:
@@ -188,7 +184,6 @@ class BankState(State):
         return out
 
     def prepare(self, rows: Rows) -> Rows:
-        """Return the rows, having let every kernel look whether it accepts them."""
         for kernel in () if self.settings.scales else self.bases:
             # The others take any row, or refuse it in `score`.
             if not kernel.normalize and type(kernel).prepare is not Kernel.prepare:
@@ -217,7 +212,7 @@ class BankState(State):
             flags[bank.ASK_ALL] = 0
 
     def opinions(self, row: Rows) -> Floats:
-        """Return every member's scores of a row (m × K). Nothing is learned."""
+        """Return every member's scores of a row (m × K)."""
         self._ask_all(self.prepare(row), row)
         return np.array(self.scratch.opinions[: len(self.kernels)])
 
@@ -240,13 +235,12 @@ class BankState(State):
         kept, answer = (tally.copy(), watch.copy()), (label, True, correct, truth)
         self._scored_round = -1
         try:
-            watch[:] = bank.new_watch()
+            watch[:] = 0.0, 0.0, 0.0, math.inf
             return self._run(rounds.LEARN, answer=answer)[3]
         finally:
             tally[:], watch[:] = kept
 
     def score_rows(self, rows: Rows) -> Floats:
-        """Return every row's scores, as a guess is made from them."""
         out = np.empty((rows.shape[0], self.n_classes))
         if self.scores_in_python:
             for t in range(len(out)):
@@ -258,46 +252,16 @@ class BankState(State):
             self._scored_round = -1
         return out
 
-    def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
-        """Play prepared rows: quiet rounds in blocks, all others one by one; guesses and arrays are the same."""
-        t, n, given = 0, _CALM, cast(Any, {"seed": seed, "first": first_round, "record": tuple(record)})
-        while t < len(y):
-            stop, before = min(t + n, len(y)), record.counts.copy()
-            self._run_rows(rounds.PLAY, take(rows, t, stop), start=start + t, y=y[t:stop], **given)
-            is_calm = (before == record.counts)[[MISTAKES, UPDATES]].all()
-            t, first, is_going_on = stop, stop, is_calm or n < _CALM
-            while is_going_on and t < len(y):
-                labels = y[t : t + _AT_ONCE]
-                n_quiet = self._play_quiet(take(rows, t, t + _AT_ONCE), labels)
-                _note_right(record, start + t, labels[:n_quiet])
-                t += n_quiet
-                is_going_on = n_quiet == len(labels)
-            # After a failed search, wait twice as many rounds before the next, up to `_CALM`.
-            n = 1 if t >= first + _WORTH_IT else min(2 * n, _CALM)
-        self.do_what_is_due()
+    def rows_at_once(self, n_features: int) -> int:
+        return _AT_ONCE
 
-    def _play_quiet(self, rows: Any, y: Integers) -> int:
-        """Play quiet rounds, and return how many; 0 if this bank cannot play them in blocks now."""
-        now, settings, leader, width = self.arrays, self.settings, int(np.argmax(self.trust)), len(self.scratch.unit)
-        base, _, is_linear = settings.plan[leader].tolist()
-        is_alone = in_python(guesses.may_guess_alone)(now.mixture)
-        is_alone &= settings.is_bounded and not in_python(guesses.is_to_follow)(now.counts, settings.guarded)
-        has_room = self.size < now.examples.shape[1] or self.size == settings.budget
-        can_try = self._is_symmetric[base] and not now.counts[bank.DUE] and not isinstance(rows, SparseRows)
-        if not (is_alone and has_room and can_try and self.is_exclusive):
-            return 0
-        # Only examples with a coefficient matter; a linear leader uses its weights instead.
-        used = np.flatnonzero(now.coefficients[leader, : 0 if is_linear else self.size].any(axis=1))
-        units, lengths = np.ascontiguousarray(now.units[:, used].T), now.examples[bank.LENGTH, used]
-        leading = leader, units, lengths, now.weights if is_linear else now.coefficients[leader, used]
-        block = np.empty((width + 1 + self.n_classes + bank.VALUES + 1, _BLOCK))
-        arrays = tuple(now), tuple(settings)
-        return rounds.play_quiet(arrays, unlocked(rows), y, leading, np.arange(width), block)
+    def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
+        self._run_rows(rounds.PLAY, rows, y=y, start=start, seed=seed, first=first_round, record=tuple(record))
+        self.do_what_is_due()
 
     # What is rare. It is not done while an answer is learned from: interrupted, it would be learned from twice.
 
     def make_room(self, rows: Rows, t: int) -> None:
-        """Grow, or do what is due, if that is what play was stopped for."""
         if self.arrays.counts[bank.DUE]:
             self.do_what_is_due()
             return
@@ -305,7 +269,7 @@ class BankState(State):
         longest = int(np.diff(rows.starts).max()) if isinstance(rows, SparseRows) else rows.shape[1]
         if self.size == n:
             n = min(self.settings.budget, 2 * n)
-        shapes = bank.shapes(BankArrays, self.sizes(n, max(n_entries, longest + self.settings.scales)))
+        shapes = bank.shapes(BankArrays, self._sizes(n, max(n_entries, longest + self.settings.scales)))
         wider = [grown(array, shapes[name]) for name, array in self.arrays._asdict().items()]
         self._ready, self._scored_round = {}, -1  # first: broken off, nothing must go on with the old arrays
         self.arrays = BankArrays(*wider)
@@ -315,13 +279,12 @@ class BankState(State):
         super().restore(bookmark)
 
     def add_class(self) -> None:
-        """Make room for one more class, which is not right where another is; the regression on rows may be given up."""
         self.do_what_is_due()  # as it would be in another call meanwhile
         super().add_class()
-        now, shapes = self.arrays, bank.shapes(BankArrays, self.sizes(*self.arrays.columns.shape))
+        now, shapes = self.arrays, bank.shapes(BankArrays, self._sizes(*self.arrays.columns.shape))
         if self.is_exclusive:
             now.targets[-1, (now.targets == bank.IT_IS).any(axis=0)] = bank.IT_IS_ANOTHER
-        if now.row_weights.shape != shapes["row_weights"]:
+        if now.row_weights.shape != shapes["row_weights"]:  # too many classes for the regression on rows
             self.arrays = now._replace(
                 row_changes=np.zeros(shapes["row_changes"]), row_weights=np.zeros(shapes["row_weights"])
             )
@@ -453,26 +416,51 @@ class BankState(State):
         return np.array((state.units[:, :n] * state.examples[bank.LENGTH, :n]).T, order="C")
 
     def filled(self) -> dict[str, int]:
-        """Return how many examples are stored, and the places for landmarks and features that go with so many."""
-        sizes = self.sizes(self.size, 1)
+        sizes = self._sizes(self.size, 1)
         return {axis: sizes.get(axis, 0) for axis in ("example", "landmark", "feature")}
 
     def follows(self) -> tuple[str, ...]:
-        """Return the kernel values: nine tenths of the memory, and they are computed again in no time."""
+        # Nine tenths of the memory, and they are computed again in no time.
         return ("grams",) if self._is_symmetric.all() else ()
 
     def rebuild(self, arrays: BankArrays) -> None:
-        """Write the kernel values of the stored examples."""
         self._run(rounds.REFIT, arrays, self.new_scratch(arrays))
 
     def check_arrays(self, arrays: BankArrays) -> None:
-        """Raise unless the store is as large as its count, every position is one that there is, and trust adds up."""
-        n, width = arrays.columns.shape
-        check_stored(int(arrays.counts[bank.SIZE]), n, self.settings.budget)
-        bank.check_arrays(arrays, self.settings, self.n_features, self.sizes(n, width))
+        settings, width, scales = self.settings, arrays.columns.shape[1], self.settings.scales
+        size, due, is_shared = arrays.counts[[bank.SIZE, bank.DUE, bank.IS_SHARED]].tolist()
+        check_stored(size, len(arrays.columns), settings.budget)
+        for name, shape in bank.shapes(BankArrays, self._sizes(*arrays.columns.shape)).items():
+            if getattr(arrays, name).shape != shape:
+                raise ValueError(f"{name} has shape {getattr(arrays, name).shape}, not {shape}")
+        for name in ("importance", *BankArrays._fields[BankArrays._fields.index("landmarks") :]):
+            if not np.isfinite(getattr(arrays, name)).all():
+                raise ValueError(f"{name} is NaN or infinite")
+        (_, kinds, n_entries), task = arrays.examples, due % bank.TO_FORGET
+        if is_shared > settings.finds_out:
+            raise ValueError("it has found that labels are not exclusive, and was not to find out")
+        if not np.isin(kinds, (bank.DENSE, bank.SPARSE)).all():
+            raise ValueError("an example is neither of a dense nor of a sparse row")
+        is_known = task <= (1 + bank.SPARSE) * scales and due < bank.TO_SHARE << (settings.finds_out and not is_shared)
+        if not is_known or (task and not arrays.counts[bank.SEEN + task - 1]):
+            raise ValueError(f"counts has {due} as due, which is no known task, or no row was seen for it")
+        if not np.isin(n_entries, np.arange(width + 1)).all() or arrays.columns.max() >= self.n_features + scales:
+            raise ValueError("an example has entries beyond its row")
+        if scales:
+            # Only columns have a scale: the constant is behind them, and there alone.
+            last, place = n_entries[:size, None] - 1, np.arange(width)
+            is_constant = arrays.columns[:size] == self.n_features
+            if (last < 0).any() or (is_constant != (place == last))[place <= last].any():
+                raise ValueError("a scaled example lacks its constant, or has it among its columns")
+        if (arrays.mixture[bank.NUMBERS :] < 0.0).any():
+            raise ValueError("the mixture counts a negative number")
+        members = arrays.members
+        if not (np.isfinite(members) & (members >= 0.0)).all() or members[: len(self.kernels), bank.TRUST].max() != 1.0:
+            raise ValueError(f"losses must not be negative, and one member's trust be 1; got {members.tolist()}")
+        if arrays.counts[bank.LANDMARKS] > arrays.landmarks.shape[1]:
+            raise ValueError("more landmarks are counted than there are places")
 
     def learned(self) -> dict[str, Floats]:
-        """Return the weights if all is linear; otherwise the examples, and the coefficients of each member."""
         self.do_what_is_due()
         now, n = self.arrays, self.size
         if now.values.shape[1]:
