@@ -1,7 +1,7 @@
 """What a cluster costs: two Dask workers on this machine beside two local processes, the same cells, as a ratio.
 
 The two take turns, and each play is into an empty store. Starting the scheduler and the Dask workers is not counted,
-since a cluster is there already; starting the processes that play is, on both sides.
+since a cluster is there already; starting the local processes is.
 """
 
 import argparse

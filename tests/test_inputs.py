@@ -17,7 +17,16 @@ import onebit
 from onebit import BanditPerceptron, BanditSVM, Learner, NearestNeighbor, play, streams
 from onebit.bounds import _check_decimal
 from onebit.checks.problems import snapshot
-from onebit.inputs import SparseRows, check_choice, check_integer, check_number, check_rows, take, unlocked
+from onebit.inputs import (
+    SparseRows,
+    check_choice,
+    check_integer,
+    check_number,
+    check_rows,
+    check_sparse,
+    take,
+    unlocked,
+)
 from onebit.inputs import dense as as_dense
 from onebit.kernels import Rational
 from onebit.labels import encode_labels
@@ -185,21 +194,6 @@ def test_numbers_that_are_no_floats_are_refused() -> None:
     assert _check_decimal("size", np.int64(2**60 + 1)) == _check_decimal("size", 2**60 + 1) == 2**60 + 1
 
 
-def test_diagonals_beyond_the_whole_numbers_are_refused() -> None:
-    damaged = scipy.sparse.dia_array((np.ones((1, 3)), [1]), shape=(3, 3))
-    damaged.offsets = np.array([2**64 - 1], dtype=np.uint64)  # as a signed number, −1
-    with pytest.raises(ValueError, match="offsets must be below 2⁶³"):
-        check_rows(damaged)
-
-
-def test_lists_among_the_numbers_of_a_list_of_lists_are_refused() -> None:
-    damaged = scipy.sparse.lil_array(np.eye(1, 3))
-    damaged.data = np.empty((1, 1), dtype=object)
-    damaged.data[0, 0] = [True]
-    with pytest.raises(ValueError, match="data must be numbers"):
-        check_rows(damaged)
-
-
 COLUMNS = {"age": [1, 2, 3], "paid": [True, False, True], "size": [0.5, 0.25, 1.0]}
 
 
@@ -359,3 +353,10 @@ def test_other_frames_that_cannot_be_read() -> None:
         check_rows(pl.DataFrame(COLUMNS).lazy())
     with pytest.raises(ValueError, match="X is empty"):
         check_rows(frame[:0])
+
+
+def test_one_sparse_row_is_a_copy() -> None:
+    matrix = scipy.sparse.csr_array(np.array([[0.0, 2.0]]))
+    row = check_sparse(matrix, "features", one_round=True)
+    matrix.data[:] = 7.0
+    assert row.values.tolist() == [2.0]

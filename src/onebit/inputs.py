@@ -122,7 +122,7 @@ def check_rows(X: Any, name: str = "X") -> Rows:
     infinity, or is a sparse matrix whose arrays do not fit together.
     """
     if scipy.sparse.issparse(X) or isinstance(X, SparseRows):
-        return _check_sparse(X, name)
+        return check_sparse(X, name)
     array = check_real(X, name)
     if array.ndim != 2:
         hint = ". For a single round use guess(x). Reshape your data with x.reshape(1, -1)" if array.ndim == 1 else ""
@@ -196,34 +196,29 @@ def check_finite(array: Floats, name: str) -> None:
         )
 
 
-def check_sparse_row(features: Any, name: str) -> SparseRows:
-    """Return one round's sparse features, a vector or a matrix of one row, as a copy."""
-    row = _check_sparse(features, name, may_be_vector=True)
-    if len(row) != 1:
-        raise ValueError(f"{name} must be one round's; got {len(row)} rows")
-    return row
+def check_sparse(X: Any, name: str, *, one_round: bool = False) -> SparseRows:
+    """Return a copy of sparse rows, or of one round's, which may be a vector; or raise a ValueError that names them.
 
-
-# Sparse matrices. Their arrays can be changed at will, and neither scipy's compiled code nor ours looks before it
-# reads: scipy's own check lets a negative end of `indptr` pass.
-
-
-def _check_sparse(X: Any, name: str, *, may_be_vector: bool = False) -> SparseRows:
+    Their arrays can be changed at will, and compiled code does not look before it reads: scipy's own check lets a
+    negative end of `indptr` pass.
+    """
     try:
         shape = tuple(check_integer("its shape", size, low=0, high=MAX_SEED) for size in X.shape)
     except (TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{name} is no whole sparse matrix: {error}") from error
-    if len(shape) != 2 and not (may_be_vector and len(shape) == 1):
+    if len(shape) != 2 and not (one_round and len(shape) == 1):
         raise ValueError(f"{name} must have two dimensions (rounds, features); got shape {shape}")
     _check_size(shape, name)
     n_rows, n_columns = shape if len(shape) == 2 else (1, *shape)
+    if one_round and n_rows != 1:
+        raise ValueError(f"{name} must be one round's; got {n_rows} rows")
     try:
         rows = _read_sparse(X, n_rows, n_columns)
-    except (ValueError, TypeError, AttributeError, IndexError) as error:
+    except (ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise ValueError(f"{name} is no whole sparse matrix of shape {shape}: {error}") from error
     values = _as_floats(check_real(rows.values, f"{name}.data"))
     check_finite(values.reshape(-1, 1), f"{name}.data")
-    return SparseRows(values, *rows[1:])
+    return SparseRows(values.copy() if one_round else values, *rows[1:])
 
 
 def check_whole_numbers(name: str, values: Any) -> Integers:
@@ -238,52 +233,22 @@ def check_whole_numbers(name: str, values: Any) -> Integers:
 
 def _read_sparse(X: Any, n_rows: int, n_columns: int) -> SparseRows:
     """Return a sparse matrix as rows whose columns rise, or raise an error if its arrays do not fit together."""
-    rows: Any
-    columns: Any
     if isinstance(X, SparseRows):
         X = SimpleNamespace(format="csr", data=X.values, indices=X.columns, indptr=X.starts)
-    if X.format in ("csr", "csc", "bsr"):
+    if X.format in ("csr", "csc"):
         values, within = as_array(X.data, "data"), check_whole_numbers("indices", X.indices)
-        starts, is_by_row = check_whole_numbers("indptr", X.indptr), X.format != "csc"
+        starts, n_lists = check_whole_numbers("indptr", X.indptr), n_columns if X.format == "csc" else n_rows
         if len(values) != len(within):
             raise ValueError(f"data and indices must be of one length; got {len(values)} and {len(within)}")
-        if (np.diff(starts) < 0).any() or starts[:1].any() or starts[-1:].sum() > len(values):
+        if len(starts) != n_lists + 1 or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] > len(values):
             raise ValueError(f"indptr must rise from 0 to at most {len(values)}; got {starts.tolist()!r:.80}")
-        if X.format == "bsr":
-            stored = np.arange(values.size).reshape(values.shape)  # positions: values may be of any dtype
-            blocks = scipy.sparse.bsr_array((stored, within, starts), shape=(n_rows, n_columns))
-            blocks.check_format(full_check=True)
-            entries = blocks.tocoo()
-            return _in_order(entries.row, entries.col, values.ravel()[entries.data], n_rows, n_columns)
-        if len(starts) != (n_rows if is_by_row else n_columns) + 1:
-            raise ValueError(f"indptr must have an entry for each row or column, and one more; got {len(starts)}")
-        lists, used = np.repeat(np.arange(len(starts) - 1), np.diff(starts)), slice(starts[-1])
-        rows, columns = (lists, within[used]) if is_by_row else (within[used], lists)
+        lists, used = np.repeat(np.arange(n_lists), np.diff(starts)), slice(starts[-1])
+        rows, columns = (within[used], lists) if X.format == "csc" else (lists, within[used])
         return _in_order(rows, columns, values[used], n_rows, n_columns)
-    if X.format == "coo":
-        places = X.coords if hasattr(X, "coords") else (X.row, X.col)  # scipy before 1.13
-        rows, columns = places if len(X.shape) == 2 else (np.zeros(len(places[0]), np.int64), *places)
-        return _in_order(rows, columns, as_array(X.data, "data"), n_rows, n_columns)
-    if X.format == "dia":
-        offsets, values = check_whole_numbers("offsets", X.offsets), as_array(X.data, "data")[:, :n_columns]
-        if len(values) != len(offsets) or len(set(offsets.tolist())) != len(offsets):
-            raise ValueError(f"data must have a row for each diagonal, and offsets must differ; got {offsets.tolist()}")
-        columns = np.broadcast_to(np.arange(values.shape[1]), values.shape)
-        rows = columns - offsets[:, None]
-        is_inside = (rows >= 0) & (rows < n_rows) & (values != 0)  # zeros are padding
-        return _in_order(rows[is_inside], columns[is_inside], values[is_inside], n_rows, n_columns)
-    if X.format == "lil":
-        if len(X.rows) != n_rows:
-            raise ValueError("rows must have one list for each row")
-        pairs = enumerate(zip(X.rows, X.data, strict=True))
-        items = [((row, column), value) for row, pair in pairs for column, value in zip(*pair, strict=True)]
-    else:
-        items = [(place if len(X.shape) == 2 else (0, place), value) for place, value in X.items()]
-    values = as_array([value for _, value in items], "data")
-    if not items or np.can_cast(values.dtype, X.dtype, "same_kind"):
-        values = values.astype(X.dtype)
-    row_of_each, column_of_each = zip(*(place for place, _ in items), strict=True) if items else ((), ())
-    return _in_order(row_of_each, column_of_each, values, n_rows, n_columns)
+    X = X.tocoo()
+    places = X.coords if hasattr(X, "coords") else (X.row, X.col)  # scipy before 1.13
+    rows, columns = places if len(X.shape) == 2 else (np.zeros(len(places[0]), np.int64), *places)
+    return _in_order(rows, columns, as_array(X.data, "data"), n_rows, n_columns)
 
 
 def _in_order(rows: Any, columns: Any, values: npt.NDArray[Any], n_rows: int, n_columns: int) -> SparseRows:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import column_or_1d
 
-from onebit.engine.jit import jit
 from onebit.inputs import Integers, as_array, brief, check_integer, is_missing
 
 _MOST_CLASSES = 1 << 24  # each of them is an object of every learner; more is a slip
@@ -82,11 +81,8 @@ def _as_labels(labels: list[Any]) -> npt.NDArray[Any]:
 
 def infer_classes(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the distinct labels of a stream: sorted, or as they first appear if they have no order."""
-    if y.dtype.kind in "iu":
-        # One pass over millions of labels, where sorting them takes seconds.
-        seen = np.zeros(_FEW, dtype=np.bool_)
-        if _mark_seen(np.require(y, np.int64, ["C", "A", "W"]), seen):
-            return np.flatnonzero(seen)
+    if y.dtype.kind in "iu" and y.min(initial=0) >= 0 and y.max(initial=0) < _FEW:
+        return np.flatnonzero(np.bincount(y.astype(np.int64)))  # sorting millions of labels would take seconds
     if y.dtype.kind == "f":
         wrong = y[y != np.trunc(y)]
         raise ValueError(
@@ -103,17 +99,6 @@ def infer_classes(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     except TypeError:
         labels = [label for _, label in found]
     return _as_labels(labels)
-
-
-@jit
-def _mark_seen(y: Integers, seen: npt.NDArray[np.bool_]) -> bool:
-    """Mark the labels that occur; give up and return False at one that is negative or large."""
-    for t in range(y.shape[0]):
-        label = y[t]  # read once: it is the caller's array, which another thread may write to
-        if label < 0 or label >= seen.shape[0]:
-            return False
-        seen[label] = True
-    return True
 
 
 def check_labels(y: Any, n_rounds: int, name: str = "y") -> npt.NDArray[Any]:

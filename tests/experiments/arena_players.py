@@ -1,6 +1,5 @@
 """Play functions that spawned workers can import, and a script that plays with them (run, kill it, run it again)."""
 
-import ctypes
 import multiprocessing
 import os
 import signal
@@ -97,13 +96,6 @@ def play_with_files(cell: Cell) -> Played:
     """Leave something where temporary files go."""
     (Path(tempfile.mkdtemp(prefix="left-by-a-player-")) / "rounds.txt").write_text("1 2 3")
     return play(cell)
-
-
-def play_holding_the_interpreter(cell: Cell) -> Played:
-    """Never let another thread run, as a long compiled call does."""
-    log(cell)
-    ctypes.PyDLL(None).sleep(60)
-    return Played(cell, Result())
 
 
 def play_reading(path: Path, cell: Cell) -> Played:

@@ -116,15 +116,6 @@ def begin_with_two(path: Path) -> set[str]:
     return {cell.key for cell in CELLS[:2]}
 
 
-def begin_damaged(path: Path) -> set[str]:
-    """Four rows, of which one hangs on a page that is gone."""
-    put_all(path)
-    content = path.read_bytes()
-    position = content.index(RESULTS[CELLS[2].key].arrays["curve"][1000:1010].tobytes()) // 4096 * 4096
-    path.write_bytes(content[:position] + bytes(4096) + content[position + 4096 :])
-    return {cell.key for cell in CELLS if cell.seed != 2}
-
-
 def check(path: Path, kept: set[str]) -> None:
     """Nothing that was there is lost, nothing is wrong, and what is missing can be put."""
     with Store(path) as store:
@@ -138,9 +129,7 @@ def check(path: Path, kept: set[str]) -> None:
         n_rows, n_times = connection.execute(
             "SELECT (SELECT count(*) FROM results), (SELECT count(*) FROM timings)"
         ).fetchone()
-    # A time may be lost with a page of a damaged file: it is no part of a result.
-    assert n_rows == len(CELLS)
-    assert n_times == len(CELLS) or len(kept) == 3
+    assert n_rows == n_times == len(CELLS)
 
 
 def attempt(path: Path, faults: Faults) -> str:
@@ -195,13 +184,11 @@ def every_call(folder: Path, stride: int, begin: Callable[[Path], set[str]]) -> 
 
 def main() -> None:
     stride = int(sys.argv[1])
-    # Damage is announced where there is some; the third begins with it.
-    warnings.filterwarnings("ignore", "(?!.*wrong checksum)", DamageWarning)
     warnings.filterwarnings("error", ".*wrong checksum", DamageWarning)
     # In memory, where a sync costs nothing, if there is such a place.
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     counts = {}
-    for begin in (begin_new, begin_with_two, begin_damaged):
+    for begin in (begin_new, begin_with_two):
         with tempfile.TemporaryDirectory(dir=place) as folder:
             counts[begin.__name__] = every_call(Path(folder), stride, begin)
     print(json.dumps(counts))

@@ -31,4 +31,3 @@ def test_a_fault_or_kill_at_any_call_of_sqlite_loses_nothing(every: int) -> None
 def test_a_signal_at_any_line_of_a_run_spoils_nothing(every: int) -> None:
     counts = outcomes("interrupts_everywhere.py", every)
     assert counts["interrupted"] > 50
-    assert counts["ended 143"] > 20

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onebit.experiments import JSON, Cell, DamageWarning, MissingResultError, Result, Spec, Store, StoreError, grid
+from onebit.experiments import JSON, Cell, DamageWarning, Result, Spec, Store, StoreError, grid
 from onebit.experiments.store import _APPLICATION_ID, _FORMAT_VERSION
 
 CELL = Cell(Spec("paper_weak", {"rounds": 10}), Spec("Banditron", {"exploration": 0.02}), 3, "1")
@@ -106,9 +106,8 @@ def test_finished_tells_which(path: Path) -> None:
 
 
 def test_an_absent_result_names_the_cell(path: Path) -> None:
-    with Store(path) as store, pytest.raises(MissingResultError, match=r"^\S+: no result of paper_weak.*, seed 4; run"):
+    with Store(path) as store, pytest.raises(StoreError, match=r"^\S+: no result of paper_weak.*, seed 4; run"):
         store.get(OTHER_CELL)
-    assert issubclass(MissingResultError, KeyError)
 
 
 def test_putting_again_changes_nothing_and_putting_another_raises(path: Path) -> None:
@@ -169,6 +168,13 @@ def make_other_format(path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {_FORMAT_VERSION + 1}")
 
 
+def make_without_a_page(path: Path) -> None:
+    """Set a page to zero, as a disk does that has lost a sector."""
+    contents = path.read_bytes()
+    start = contents.index(NEEDLES[0]) // 4096 * 4096
+    path.write_bytes(contents[:start] + bytes(4096) + contents[start + 4096 :])
+
+
 def make_tableless(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DROP TABLE results")
@@ -184,9 +190,10 @@ def make_tables_unreadable(path: Path) -> None:
         (make_text, "not a (whole) SQLite database"),
         (make_foreign_database, "SQLite database of another program"),
         (make_short, "not a (whole) SQLite database"),
-        (make_truncated, "damaged (database disk image is malformed), no result in it can be read"),
-        (make_truncated_in_a_page, "damaged (its end is missing), no result in it can be read"),
-        (make_overwritten, "no result in it can be read"),
+        (make_truncated, "database disk image is malformed. The file is damaged"),
+        (make_truncated_in_a_page, "damaged (its end is missing)"),
+        (make_overwritten, "damaged"),
+        (make_without_a_page, "damaged"),
         (make_other_format, f"found format {_FORMAT_VERSION + 1}, where this onebit reads {_FORMAT_VERSION}"),
         (make_tableless, "no such table"),
         (make_tables_unreadable, "damaged"),
@@ -240,92 +247,12 @@ def test_a_row_under_the_key_of_another_is_damaged(path: Path) -> None:
         assert store.finished([CELL.key, OTHER_CELL.key]) == set()
 
 
-def spoil_a_page(path: Path, needle: bytes) -> bytes:
-    """Set the page that holds this to zero, as a disk does that has lost a sector."""
-    contents = path.read_bytes()
-    start = contents.index(needle) // 4096 * 4096
-    path.write_bytes(contents[:start] + bytes(4096) + contents[start + 4096 :])
-    return path.read_bytes()
-
-
-def test_a_damaged_file_is_kept_and_rebuilt_from_what_is_sound(path: Path) -> None:
-    cells = [Cell(CELL.stream, CELL.player, seed, "1") for seed in range(10, 30)]
-    with Store(path) as store:
-        for cell in cells:
-            store.put(cell, Result({"mistakes": cell.seed}, {"curve": np.arange(2000) / cell.seed}), seconds=2.5)
-    damaged = spoil_a_page(path, NEEDLES[0])
-    said = r"arena\.sqlite: the file was damaged .* the 20 results .* kept as arena\.sqlite\.damaged-1"
-    with pytest.warns(DamageWarning, match=said):
-        store = Store(path)
-    with store:
-        assert store.finished([CELL.key, *(cell.key for cell in cells)]) == {cell.key for cell in cells}
-        for cell in cells:
-            assert store.get(cell).numbers == {"mistakes": cell.seed}
-            assert store.seconds(cell) == 2.5
-        store.put(CELL, RESULT)
-    assert path.with_name("arena.sqlite.damaged-1").read_bytes() == damaged
-    with Store(path) as store:
-        assert store.get(CELL) == RESULT
-    damaged = spoil_a_page(path, NEEDLES[0])
-    with pytest.warns(DamageWarning, match="damaged-2"):
-        Store(path).close()
-    assert path.with_name("arena.sqlite.damaged-2").read_bytes() == damaged
-
-
-@pytest.mark.parametrize("n_lost", [1, 4096, 40_000])
-def test_a_file_whose_end_is_missing_is_rebuilt_from_its_beginning(path: Path, n_lost: int) -> None:
-    cells = [Cell(CELL.stream, CELL.player, seed, "1") for seed in range(10, 30)]
-    with Store(path) as store:
-        for cell in cells:
-            store.put(cell, Result({"mistakes": cell.seed}, {"curve": np.arange(500) / cell.seed}))
-    damaged = path.read_bytes()[:-n_lost]
-    path.write_bytes(damaged)
-    with pytest.warns(DamageWarning, match="rebuilt"):
-        store = Store(path)
-    with store:
-        kept = store.finished(cell.key for cell in cells)
-        # Almost a page to each result.
-        assert len(kept) >= 20 - n_lost / 4096 - 2
-        for cell in cells:
-            store.put(cell, Result({"mistakes": cell.seed}, {"curve": np.arange(500) / cell.seed}))
-    with Store(path) as store:
-        assert len(store.finished(cell.key for cell in cells)) == 20
-    assert path.with_name("arena.sqlite.damaged-1").read_bytes() == damaged
-
-
-def test_who_has_a_damaged_file_open_goes_on_with_the_rebuilt_one(path: Path) -> None:
-    with Store(path) as store:
-        store.put(OTHER_CELL, Result({"mistakes": 1}))
-        spoil_a_page(path, NEEDLES[0])
-        with pytest.warns(DamageWarning):
-            Store(path).close()
-        assert store.finished([CELL.key, OTHER_CELL.key]) == {OTHER_CELL.key}
-        store.put(CELL, RESULT)
-    with Store(path) as store:
-        assert store.get(CELL) == RESULT
-
-
-def test_a_damaged_file_of_which_no_copy_can_be_kept_is_left_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Store(path) as store:
-        store.put(OTHER_CELL, Result({"mistakes": 1}))
-    damaged = spoil_a_page(path, NEEDLES[0])
-
-    def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("shutil.copyfile", fail)
-    with pytest.raises(StoreError, match=r"no copy can be kept .*No space left.*choose another --out"):
-        Store(path)
-    assert path.read_bytes() == damaged
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
 def test_a_result_beyond_a_row_of_sqlite_is_refused_with_its_size(path: Path) -> None:
     with Store(path) as store:
         store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 50_000)
         store.put(OTHER_CELL, Result({}, {"curve": np.zeros(6_000)}))
         big = Cell(CELL.stream, CELL.player, 5, "1")
-        with pytest.raises(StoreError, match=r"seed 5 has 80 \d+ bytes, and a row of SQLite holds 49 000\..*Keep less"):
+        with pytest.raises(StoreError, match=r"too big\. A result must fit in a row of SQLite: keep fewer rounds"):
             store.put(big, Result({}, {"curve": np.zeros(10_000)}))
         assert store.finished([CELL.key, OTHER_CELL.key, big.key]) == {CELL.key, OTHER_CELL.key}
 
@@ -361,7 +288,6 @@ def test_damage_anywhere_gives_right_rows_or_a_clear_error(path: Path, every: in
             path.write_bytes(spoiled)
             outcomes[outcome_of_damage(path, results, cells)] += 1
     assert set(outcomes) == {"refused", "all right", "some again"}
-    assert outcomes["refused"] < outcomes.total() / 2
 
 
 def outcome_of_damage(path: Path, results: dict[str, Result], cells: list[Cell]) -> str:

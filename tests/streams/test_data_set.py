@@ -22,7 +22,7 @@ def test_content_knows_the_data_and_not_the_name(tmp_path: Path) -> None:
 
 def test_a_data_set_of_ones_own_is_checked() -> None:
     damaged = scipy.sparse.csr_array(([1.0, 1.0], [0, 10**8], [0, 1, 2]), shape=(2, 4))
-    with pytest.raises(ValueError, match="indices must lie between 0 and 3"):
+    with pytest.raises(ValueError, match="columns must lie between 0 and 3"):
         DataSet("damaged", damaged, np.array([0, 1]), ("a", "b"))
 
 

@@ -126,5 +126,5 @@ def test_online_from_the_smallest_to_the_largest_scale(is_sparse: bool) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_damaged_rows_are_refused(method: str) -> None:
     damaged = scipy.sparse.csr_array(([1.0, 1.0], [0, 10**8], [0, 1, 2]), shape=(2, 4))
-    with pytest.raises(ValueError, match="indices must lie between 0 and 3"):
+    with pytest.raises(ValueError, match="columns must lie between 0 and 3"):
         preprocess(damaged, method)

@@ -20,7 +20,7 @@ from onebit.inputs import check_choice, check_seed
 from onebit.learners import load
 from onebit.reporting.console import prepare_report, print_facts, print_line, print_table, progress_bar
 from onebit.reporting.pages import Drawing, Sections, write_page
-from onebit.reporting.text import Cell, Table, grouped, write_csv
+from onebit.reporting.text import Cell, Table, fixed, grouped, write_csv
 from onebit.streams.data_set import in_lines
 from onebit.streams.preprocess import METHODS as PREPROCESSING
 from onebit.streams.preprocess import describe_preprocessing
@@ -85,9 +85,8 @@ def command(
     texts = [word for text in learners for word in ([text] if _is_model(text) else text.split())] or [*_DEFAULTS]
     candidates = [_candidate(text) for text in texts]
     titles = [candidate.title for candidate in candidates]
-    for title in titles:
-        if titles.count(title) > 1:
-            raise ValueError(f"--learners {title}: the learner is named twice; leave one out")
+    if twice := [title for title in titles if titles.count(title) > 1]:
+        raise ValueError(f"--learners {twice[0]}: the learner is named twice; leave one out")
     labels = several(classes, ",") or None
     is_read = is_decider(log)
     found = read_decider(log, labels, name) if is_read else read_log(log, columns, classes=labels, reading=reading)
@@ -108,12 +107,11 @@ def command(
     tables = [_facts_table(rows)]
     if any(row.estimates.found for row in rows):
         tables.append(_estimates_table(rows))
-    warnings, notes = _together(rows, "warnings"), _together(rows, "notes")
+    remarks = [(kind, text) for kind in ("warning", "note") for text in _together(rows, f"{kind}s")]
     sections: Sections = {
         "": [_INTRO, *drawings],
         "Mistakes": tables,
-        "Warnings": [f"{text}." for text in warnings],
-        "Notes": [f"{text}." for text in notes],
+        "Remarks": [f"{kind}: {text}." for kind, text in remarks],
     }
     facts = {
         "Log": found.name,
@@ -124,10 +122,8 @@ def command(
     write_page(out, "What other learners would have done", sections, facts, figures=".")
     for table in tables:
         print_table(console, table)
-    for text in warnings:
-        print_line(console, text, "warning: ", "bold yellow")
-    for text in notes:
-        print_line(console, text, "note: ")
+    for kind, text in remarks:
+        print_line(console, text, f"{kind}: ")
     print_line(console, f"evaluate.csv{', evaluate.png' * is_drawn} and report.html are in {out}.")
 
 
@@ -149,7 +145,7 @@ def _check_place(log: str, name: str | None) -> None:
 def _describe_log(log: LoggedRounds) -> dict[str, str]:
     """Return what a log holds, for people."""
     counts = np.bincount(log.guesses, minlength=len(log.classes)).tolist()
-    n_right, n_wrong = int((log.answers == RIGHT).sum()), int((log.answers == WRONG).sum())
+    n_right, n_wrong = (int((log.answers == answer).sum()) for answer in (RIGHT, WRONG))
     silent = log.n_rounds - n_right - n_wrong
     without = f"; {grouped(silent)} without an answer are shown to learners and counted nowhere" if silent else ""
     guessed = [f"{label} {grouped(n)}" for label, n in zip(log.classes.tolist(), counts, strict=True)]
@@ -209,12 +205,11 @@ def _write_table(path: Path, rows: Sequence[Evaluation]) -> None:
     columns += ["against_the_log", "against_the_log_by", "estimates_assume", "warnings", "notes"]
     lines = []
     for row in rows:
-        facts, found, weights = row.known, row.estimates.found, row.estimates.weights
+        facts, of = row.known, row.estimates
         counts = facts.rounds, facts.right, facts.wrong, facts.unknown, facts.wrong, facts.wrong + facts.unknown
-        shares = [share for method in METHODS for share in found.get(method, (None, None, None))]
-        remarks = map("; ".join, (row.estimates.warnings, row.estimates.notes))
-        verdict = row.verdict, row.verdict_by, row.estimates.assumption
-        lines.append((row.title, *counts, *shares, *(weights or ("", "", "")), *verdict, *remarks))
+        shares = [share for method in METHODS for share in of.found.get(method, (None, None, None))]
+        rests_on, remarks = (of.effective, of.largest, of.telling), map("; ".join, (of.warnings, of.notes))
+        lines.append((row.title, *counts, *shares, *rests_on, row.verdict, row.verdict_by, of.assumption, *remarks))
     write_csv(path, columns, lines)
 
 
@@ -244,9 +239,8 @@ def _estimates_table(rows: Sequence[Evaluation]) -> Table:
     for row in rows[1:]:
         percent = {name: [f"{100 * end:.1f}" for end in found] for name, found in row.estimates.found.items()}
         shares = ["{} ({}–{})".format(*percent[name]) if name in percent else "" for name in METHODS]
-        rests_on, weights = ["", "", ""], row.estimates.weights
-        if weights is not None:
-            rests_on = [grouped(weights.effective), f"{weights.largest:.3g}", grouped(weights.telling)]
+        of = row.estimates
+        rests_on = [grouped(of.effective), fixed(of.largest, ".3g"), grouped(of.telling)]
         lines.append([row.title, *shares, *rests_on])
     notes = (
         f"estimated share of mistakes in the answered rounds, with {LEVEL:.0%} intervals; both cut to what is sure",

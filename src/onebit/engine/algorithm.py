@@ -1,7 +1,6 @@
-"""What a round is made of: an `Algorithm` is the compiled functions of a learner that the round loop calls.
+"""What a round is made of: score the row, choose a label, update the state with the answer.
 
-A round has three steps: **score** the row, **choose** a label, **update** the state with the answer. The loop itself is
-in `onebit.engine.state`. Here are also small functions that several algorithms share.
+An `Algorithm` is the compiled functions that do so. The round loop, which calls them, is in `onebit.engine.state`.
 """
 
 from collections.abc import Callable
@@ -58,8 +57,7 @@ READY, FULL, UNSCORED, CHANGED = range(4)
 class CompiledAlgorithm(NamedTuple):
     """An algorithm's functions as Python calls them: the loop with named tuples, the others with plain ones.
 
-    Handing a named tuple to compiled code costs half a microsecond, a plain one next to nothing; so the functions that
-    are called in every round get plain ones, and name the fields again inside.
+    Handing over a named tuple costs half a microsecond, a plain one next to nothing.
     """
 
     loop: Callable[..., tuple[int, int]]

@@ -24,7 +24,6 @@ from contextlib import suppress
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Any
 
 import llvmlite
@@ -34,6 +33,8 @@ from numba.core import caching, config
 from numba.core.compiler import CompileResult
 from numba.core.registry import CPUDispatcher
 from numba.extending import _Intrinsic
+
+from onebit.files import replace_file
 
 _SUFFIX = ".nbc"
 _DIGEST_BYTES = sha256().digest_size
@@ -66,7 +67,7 @@ class CodeCache(caching.NullCache):
             first = caching.UserProvidedCacheLocator if config.CACHE_DIR else caching.InTreeCacheLocator
             locators = [first(function, inspect.getfile(function)), *([self._numba.locator] if self.is_kept else [])]
             for locator in locators:
-                content = _read_trusted(Path(locator.get_cache_path()) / _folder(), key)
+                content = _read_trusted(_folder_of(locator), key)
                 if content is not None:
                     return CompileResult._rebuild(target_context, *pickle.loads(content))
         return None
@@ -75,8 +76,8 @@ class CodeCache(caching.NullCache):
         """Keep a compiled form, whole or not at all."""
         try:
             if self._numba.check_cachable(data):
-                folder = Path(self._numba.locator.get_cache_path()) / _folder()
-                _keep(folder, self._key(sig, data.codegen), pickle.dumps(self._numba.reduce(data)))
+                content = pickle.dumps(self._numba.reduce(data))
+                _keep(_folder_of(self._numba.locator), self._key(sig, data.codegen), content)
         except (OSError, RuntimeError) as error:  # a full disk, say, or code of another package in it
             NOT_KEPT[self._dispatcher.py_func.__qualname__] = str(error)
 
@@ -125,8 +126,8 @@ def _user() -> int | None:
     return os.geteuid() if hasattr(os, "geteuid") else None
 
 
-def _folder() -> str:
-    return f"onebit-{_user() or 0}"
+def _folder_of(locator: Any) -> Path:
+    return Path(locator.get_cache_path()) / f"onebit-{_user() or 0}"
 
 
 def _path(folder: Path, key: str) -> Path:
@@ -162,10 +163,7 @@ def _keep(folder: Path, key: str, content: bytes) -> None:
     """Write a file that only this user may read and write, whole or not at all."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _remove_unused(folder)
-    opened, unfinished = mkstemp(suffix=_SUFFIX, dir=folder)  # what a killed process leaves goes by its age
-    with open(opened, "wb") as file:
-        file.write(_digest(key, content) + content)
-    os.replace(unfinished, _path(folder, key))
+    replace_file(_path(folder, key), _digest(key, content) + content, mode=0o600)
 
 
 @cache  # once for each folder and process

@@ -157,18 +157,14 @@ def _take_unit(statistics: Floats, j: int, value: float) -> Any:
 
 @jit_inline
 def standardized(statistics: Floats, j: int, value: float, n: float) -> Any:
-    """Return a value with the mean and variance of column j's n values taken off; 0 while the column has not varied."""
+    """Return a value with the mean and variance of column j's n values taken off; 0 while the column has not varied.
+
+    Of a column that is not centred, which has a mean of 0, it is the value divided by the root mean square.
+    """
     deviation = np.sqrt(statistics[_SQUARES, j] / n)
     # Rounding leaves a constant column a speck of variance, which must not be blown up.
     varies = deviation > 1e-12 * abs(statistics[_MEAN, j])
     return (value / statistics[_UNIT, j] - statistics[_MEAN, j]) / deviation if varies else 0.0
-
-
-@jit_inline
-def to_root_mean_square(statistics: Floats, j: int, value: float, n: float) -> Any:
-    """Return a value divided by the root mean square of column j in n rows; 0 while all of it is 0."""
-    square = statistics[_SQUARES, j]
-    return value / statistics[_UNIT, j] / np.sqrt(square / n) if square > 0.0 else 0.0
 
 
 _SHIFT, FACTOR, _SCALE_UNIT, LIMIT = range(4)

@@ -1,8 +1,7 @@
 """What a learner has learned, as named arrays, and how rounds and streams are played on it.
 
-A subclass of `State` gives the functions of its `Algorithm`. Everything else is here: the one round loop, single
-rounds, rounds in which only some labels are allowed, late answers, new classes, bookmarks and whole streams. Whole
-streams and single rounds call the same functions, so both make the same guesses.
+A subclass of `State` gives the functions of its `Algorithm`; everything else is here. Whole streams and single rounds
+call the same functions, so both make the same guesses.
 """
 
 import math

@@ -6,7 +6,6 @@ so a worker that dies costs one. The cells of a stream and seed are submitted on
 before is done: so they come to the same worker, which has the rounds ready.
 """
 
-import ctypes
 import importlib
 import multiprocessing
 import os
@@ -14,7 +13,6 @@ import pickle
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -23,11 +21,10 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache, partial
 from importlib.metadata import version
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 from threadpoolctl import threadpool_limits
@@ -45,9 +42,6 @@ _VERSION = "version"  # the setting with a rival's version; by default the insta
 _WRAPPED = "scikit-learn"  # learners may wrap its classifiers
 # A worker takes some 200 MB: far more workers than cores would exhaust a machine, and are a typing error.
 _JOBS_PER_CORE, _JOBS_ANYWHERE = 4, 64
-_PR_SET_PDEATHSIG = 1
-# Looked up now: a program that is being started may not load libraries any more.
-_PRCTL: Any = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
 
 _Play: TypeAlias = Callable[[Cell], Played]
 _Answer: TypeAlias = bytes | tuple[str, str]
@@ -60,10 +54,6 @@ class CellError(RuntimeError):
 
 class WorkerWarning(UserWarning):
     """A worker died, and what it was playing is played again."""
-
-
-class EnvironmentMismatchError(RuntimeError):
-    """A worker has other code or other libraries than the process that writes the store."""
 
 
 class Executor(Protocol):
@@ -103,7 +93,8 @@ def run(
 
     Every result is committed as soon as it comes, so a run that was killed or interrupted goes on where it stopped. The
     first cell that fails stops the run, unless `on_failure` is given. A stored result that is damaged is played again,
-    under a `DamageWarning`. Ctrl-C and SIGTERM end the workers and remove their temporary files.
+    under a `DamageWarning`. Ctrl-C ends the workers and removes their
+    temporary files.
 
     Parameters
     ----------
@@ -140,8 +131,11 @@ def run(
         place: AbstractContextManager[Executor] = nullcontext(executor or _ThisProcess())
         if executor is None and n_jobs > 1:
             place = LocalProcesses(n_jobs)
-        with _terminated_as_interrupted(), place as chosen:
-            for cell, played in _results(chosen, play, deque(groups.values()), n_jobs, on_failure):
+        with place as chosen:
+            is_here = isinstance(chosen, LocalProcesses | _ThisProcess)
+            todo = [cell for group in groups.values() for cell in group]
+            play_one = partial(_play_one, None if is_here else _needs_of(play, todo), play)
+            for cell, played in _results(chosen, play_one, deque(groups.values()), n_jobs, on_failure):
                 if played is not None:
                     # At once, so that this cell need never be played again.
                     store.put(cell, played.result, played.seconds)
@@ -162,32 +156,9 @@ def check_jobs(jobs: int | None, name: str = "jobs") -> int:
     return jobs
 
 
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Let SIGTERM clean up as Ctrl-C does, unless others handle it or this is not the main thread."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
-        yield
-        return
-    received = []
-
-    def interrupt(number: int, _frame: object) -> None:
-        received.append(number)
-        raise KeyboardInterrupt
-
-    try:
-        signal.signal(signal.SIGTERM, interrupt)
-        yield
-    except KeyboardInterrupt:
-        if received:
-            raise SystemExit(128 + signal.SIGTERM) from None
-        raise
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
 def _results(
     executor: Executor,
-    play: _Play,
+    play_one: Callable[[Cell], _Answer],
     waiting: deque[deque[Cell]],
     n_jobs: int,
     on_failure: Callable[[Cell, str], None] | None,
@@ -196,14 +167,12 @@ def _results(
     playing: dict[Future[_Answer], deque[Cell]] = {}
     deaths: Counter[Cell] = Counter()
     arrived: list[tuple[Cell, Played | None]] = []
-    is_here, described = isinstance(executor, LocalProcesses | _ThisProcess), cache(_described)
     try:
         while waiting or playing:
             n_workers = getattr(executor, "n_workers", n_jobs)
             while waiting and len(playing) < n_workers:
                 group = waiting.popleft()
-                needs = None if is_here else _needs_of(play, group[0], described)
-                playing[executor.submit(_play_one, needs, play, group[0])] = group
+                playing[executor.submit(play_one, group[0])] = group
             # Stored while the workers go on.
             yield from arrived
             arrived = []
@@ -224,7 +193,7 @@ def _results(
                     # First: a worker has its rounds ready.
                     waiting.appendleft(group)
         yield from arrived
-    except CellError:
+    except Exception:
         yield from arrived
         raise
     finally:
@@ -276,7 +245,7 @@ def _play_one(needs: "_Needs | None", play: _Play, cell: Cell) -> _Answer:
         return f"{type(error).__name__}: {error}", traceback.format_exc()
 
 
-# Worker processes on this machine. They, and the programs of rivals, end with the process that started them.
+# Worker processes on this machine, which end with the process that started them.
 
 
 class LocalProcesses:
@@ -290,13 +259,11 @@ class LocalProcesses:
     ----------
     n_workers : int
         How many tasks will be submitted at once, at most; workers start when they are needed.
-    folder : Path, optional
-        Where their temporary files are.
     """
 
-    def __init__(self, n_workers: int, folder: Path | None = None) -> None:
+    def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers
-        self._folder = tempfile.mkdtemp(prefix="onebit-run-", dir=folder)
+        self._folder = tempfile.mkdtemp(prefix="onebit-run-")
         self._pools: list[tuple[ProcessPoolExecutor, Future[Any]]] = []
         self._notices, self._to_notices = multiprocessing.Pipe(duplex=False)
         threading.Thread(target=_relay_notices, args=(self._notices,), daemon=True).start()
@@ -324,10 +291,6 @@ class LocalProcesses:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the workers at once, whatever they are doing, and remove their files."""
         pools, self._pools = self._pools, []
         for pool, _ in pools:
             # Python 3.14 has `kill_workers` for it.
@@ -349,30 +312,17 @@ def _relay_notices(notices: Connection) -> None:
 def _begin_worker(to_notices: Connection, folder: str) -> None:
     # Ctrl-C reaches the whole process group; only the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with_parent()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     NOTICE.show = to_notices.send  # a message this short is written at once: no lock that a killed worker would keep
     # For all temporary files, and those of programs that are started.
     tempfile.tempdir = os.environ["TMPDIR"] = folder
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent is killed, even in the middle of a game; Python's own pools would stay."""
+    """End this worker when its parent is killed; Python's own pools would stay. Long compiled loops let threads run."""
     parent: Any = multiprocessing.parent_process()
-
-    def exit_after_parent() -> None:
-        parent.join()
-        os._exit(1)
-
-    # A thread must wait for the GIL, which a long compiled call holds; the kernel need not.
-    if not _ask_kernel():
-        threading.Thread(target=exit_after_parent, daemon=True).start()
-    elif os.getppid() != parent.pid:  # the parent died before the request to the kernel
-        os._exit(1)
-
-
-def _ask_kernel() -> bool:
-    """Ask the kernel to kill this process when its parent ends (Linux only); return whether it will."""
-    return _PRCTL is not None and bool(_PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0)
+    parent.join()
+    os._exit(1)
 
 
 def run_program(
@@ -389,7 +339,6 @@ def run_program(
             check=False,
             env=environment,
             timeout=seconds,
-            preexec_fn=_ask_kernel if sys.platform == "linux" else None,  # the program must not outlive a killed worker
         )
     except subprocess.TimeoutExpired as error:
         raise RuntimeError(f"{name} was ended after {seconds:g} s: {remedy}") from error
@@ -401,40 +350,53 @@ def run_program(
 class _Needs(NamedTuple):
     modules: tuple[str, ...]  # whose code decides the games, with all that they import
     rivals: tuple[Spec, ...]  # players that depend on the version of another program
-    described: tuple[str, ...]
+    described: tuple[str, ...] = ()
     """The environment of the process that writes the store: code, Python, libraries and rivals, with versions."""
 
 
-def _needs_of(play: Any, cell: Cell, described: Callable[..., tuple[str, ...]]) -> _Needs:
-    """Return what a worker must have to play a cell; users' own code is named in there by import path."""
-    paths = [path for spec in (cell.stream, cell.player) for path in paths_in([spec.name, dict(spec.settings)])]
+_FIRST_SEEN: dict[str, str] = {}  # the code of every module that was needed: a process keeps what it has imported
+
+
+def _needs_of(play: Any, cells: Iterable[Cell]) -> _Needs:
+    """Return what a worker must have to play these cells; users' own code is named in them by import path."""
+    specs = dict.fromkeys(spec for cell in cells for spec in (cell.stream, cell.player))
+    paths = {path for spec in specs for path in paths_in([spec.name, dict(spec.settings)])}
     while isinstance(play, partial):
         play = play.func
     # An error, if it is in a script or a session, where other machines cannot find it.
-    modules = tuple(sorted({path.partition(":")[0] for path in (import_path_of(play), *paths)}))
-    rivals = (cell.player,) if _VERSION in cell.player.settings else ()
-    return _Needs(modules, rivals, described(modules, rivals))
+    modules = {path.partition(":")[0] for path in (import_path_of(play), *paths)}
+    needs = _Needs(tuple(sorted(modules)), tuple(spec for spec in specs if _VERSION in spec.settings))
+    return needs._replace(described=tuple(_environment(needs)))
 
 
-def _described(modules: tuple[str, ...], rivals: tuple[Spec, ...]) -> tuple[str, ...]:
-    for module in modules:
+def _environment(needs: _Needs) -> Iterator[str]:
+    """Yield what of the needed code and programs there is in this process, with versions."""
+    for module in needs.modules:
         importlib.import_module(module)
     # After the import: what was imported is what is on the disk now, or older, and then the two differ.
-    described = [*code_version(reachable(*modules)).split(", "), f"{_WRAPPED} {version(_WRAPPED)}"]
-    for rival in rivals:
+    followed = reachable(*needs.modules)
+    yield from [*code_version(followed).split(", "), f"{_WRAPPED} {version(_WRAPPED)}"]
+    for rival in needs.rivals:
         given = {setting: value for setting, value in rival.settings.items() if setting != _VERSION}
-        described.append(f"{rival.name} {player_from(Spec(rival.name, given)).spec.settings[_VERSION]}")
-    return tuple(described)
+        yield f"{rival.name} {player_from(Spec(rival.name, given)).spec.settings[_VERSION]}"
 
 
 @cache  # once in every process
 def _check_environment(needs: _Needs) -> None:
-    """Raise EnvironmentMismatchError unless this process has all that is needed."""
+    """Raise CellError unless this process has all that is needed."""
     try:
-        here = _described(needs.modules, needs.rivals)
+        here = list(_environment(needs))
+        changed = [name for name in reachable(*needs.modules) if _has_changed(name)]
     except (Exception, SystemExit) as error:
-        raise EnvironmentMismatchError(f"{type(error).__name__}: {error}") from error
+        raise CellError(f"{type(error).__name__}: {error}") from error
+    if changed:
+        raise CellError(f"it has imported {', '.join(sorted(changed))} before a change of that code")
     differing = [(own, needed) for own, needed in zip(here, needs.described, strict=True) if own != needed]
     if differing:
         own, needed = (", ".join(parts) for parts in zip(*differing, strict=True))
-        raise EnvironmentMismatchError(f"it has {own}, this run needs {needed}")
+        raise CellError(f"it has {own}, this run needs {needed}")
+
+
+def _has_changed(module: str) -> bool:
+    code = code_version([module])
+    return _FIRST_SEEN.setdefault(module, code) != code

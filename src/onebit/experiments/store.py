@@ -2,15 +2,12 @@
 
 import hashlib
 import io
-import itertools
 import json
-import math
 import os
-import shutil
 import sqlite3
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,18 +15,13 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from onebit.reporting.text import grouped
-
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 """Values of settings: anything JSON can represent."""
 _APPLICATION_ID = 0x31424954  # "1BIT": marks a SQLite file as ours
 _FORMAT_VERSION = 1
 _HEADER_BYTES = 100  # of a SQLite file; its format and application are in it
-_DAMAGE_ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError)
-"""What reading a damaged file raises; Python cannot decode SQLite's message about a table whose name is damaged."""
 _BUSY_SECONDS = 60.0  # a commit takes milliseconds: a longer wait means that another process hangs
 _REMEDY = "Move it away or choose another --out."
-_ROW_OVERHEAD = 1000  # bytes of a row beside what is in it; in truth some hundred
 _SCHEMA = (
     """
 CREATE TABLE results (
@@ -45,6 +37,7 @@ CREATE TABLE results (
     f"PRAGMA user_version = {_FORMAT_VERSION}",
     f"PRAGMA application_id = {_APPLICATION_ID}",
 )
+_BEGIN = "BEGIN IMMEDIATE"  # takes the write lock at once: two readers that both turn writer would fail, not wait
 _SELECT = "SELECT key, cell, numbers, arrays, checksum FROM results WHERE key = CAST(? AS TEXT)"
 _INSERT = (
     "INSERT OR REPLACE INTO results VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, CAST(? AS TEXT))"
@@ -54,6 +47,7 @@ _READ_ONLY = "The file and its folder must be writable. Change that or choose an
 _ADVICE = {
     **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _LOCKED),
     **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM), _READ_ONLY),
+    sqlite3.SQLITE_TOOBIG: "A result must fit in a row of SQLite: keep fewer rounds of it, or not what was learned.",
     sqlite3.SQLITE_FULL: "The disk is full. Nothing finished was lost: free some space and run again.",
     sqlite3.SQLITE_IOERR: "The disk could not be read or written. Nothing finished was lost: see to it and run again.",
 }
@@ -158,13 +152,6 @@ class DamageWarning(UserWarning):
     """Something in a store was damaged; the message has what, and what was done."""
 
 
-class MissingResultError(KeyError):
-    """The store has no result for this cell."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
 @dataclass(frozen=True, eq=False)
 class Result:
     """The result of one cell. Two results are equal when all their bits are."""
@@ -213,9 +200,8 @@ class Played(NamedTuple):
 class Store:
     """The results of one experiment, in one SQLite file that many processes may write to at once.
 
-    A file that is not ours, cannot be read, or has another format is refused and left as it is. A damaged file of ours
-    is copied aside and rebuilt from the rows that can be read and have the right checksum, under a `DamageWarning`.
-    A kill at any moment loses at most the row being written. Use it in a ``with`` statement.
+    A file that is not ours, is damaged, or has another format is refused and left as it is; a single damaged row is
+    noticed by its checksum. A kill at any moment loses at most the row being written. Use it in a ``with`` statement.
 
     Parameters
     ----------
@@ -237,14 +223,14 @@ class Store:
             self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
             self._connection.text_factory = bytes  # damage may make texts anything but text
             opened.callback(self._connection.close)
-            # Twice: SQLite also reports damage after a single failed read.
-            if _damage_of(self._connection, self.path) and (problem := _damage_of(self._connection, self.path)):
-                self._rebuild(problem)
+            if problem := _damage_of(self._connection, self.path):
+                raise StoreError(f"{path}: the file is damaged ({problem}). {_REMEDY}")
             # A rollback journal and not a write-ahead log: the store stays one file that can be copied, works on
             # network folders, and with EXTRA a committed row survives kill -9 and power loss; a commit takes ms.
             self._connection.execute("PRAGMA synchronous = EXTRA")
             if _value_of(self._connection, "PRAGMA application_id") == 0:
-                with _transaction(self._connection):
+                with self._connection:
+                    self._connection.execute(_BEGIN)
                     # Another process may have been faster.
                     if _value_of(self._connection, "PRAGMA application_id") == 0:
                         for statement in _SCHEMA:
@@ -279,14 +265,8 @@ class Store:
         Putting the same result again changes nothing, and the first time stays; a different result is an error.
         """
         row = _with_checksum(cell.key.encode(), cell.canonical.encode(), *result._packed())
-        n_bytes = sum(map(len, row))
-        most = self._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - _ROW_OVERHEAD
-        if n_bytes > most:
-            raise StoreError(
-                f"{self.path}: the result of {cell.label} has {grouped(n_bytes)} bytes, and a row of SQLite holds "
-                f"{grouped(most)}. Nothing else was lost. Keep less of it: fewer rounds, or not what was learned."
-            )
-        with self._explaining(), _transaction(self._connection):
+        with self._explaining(), self._connection:  # all of it, or nothing
+            self._connection.execute(_BEGIN)
             stored = self._row(cell.key)
             if stored is not None and stored != row and _is_sound(stored, cell.key):
                 raise StoreError(
@@ -296,7 +276,7 @@ class Store:
                 )
             if stored != row:
                 self._connection.execute(_INSERT, row)
-                if seconds is not None and math.isfinite(seconds):
+                if seconds is not None:
                     self._connection.execute("INSERT OR IGNORE INTO timings VALUES (?, ?)", (cell.key, seconds))
 
     def get(self, cell: Cell) -> Result:
@@ -304,7 +284,7 @@ class Store:
         with self._explaining():
             row = self._row(cell.key)
         if row is None:
-            raise MissingResultError(f"{self.path}: no result of {cell.label}; run it first (key {cell.key})")
+            raise StoreError(f"{self.path}: no result of {cell.label}; run it first (key {cell.key})")
         if not _is_sound(row, cell.key):
             raise StoreError(
                 f"{self.path}: the result of {cell.label} is damaged (wrong checksum). Run again: it is played anew."
@@ -321,36 +301,6 @@ class Store:
             row = self._connection.execute("SELECT seconds FROM timings WHERE key = ?", (cell.key,)).fetchone()
         return row[0] if row is not None and isinstance(row[0], float) else None
 
-    def _rebuild(self, problem: str) -> None:
-        """Keep a copy of the damaged file, and rebuild it from all rows that can be read and are sound."""
-        # Otherwise SQLite reads nothing of a truncated file.
-        self._connection.execute("PRAGMA writable_schema = ON")
-        keys = [key for (key,) in _until_damage(self._connection, "SELECT key FROM results")]
-        rows = [row for key in keys for row in _until_damage(self._connection, _SELECT, key) if _is_sound(row)]
-        timings = _until_damage(self._connection, "SELECT key, seconds FROM timings")
-        times = {key: seconds for key, seconds in timings if isinstance(seconds, float)}
-        if not rows:
-            raise StoreError(f"{self.path}: the file is damaged ({problem}), no result in it can be read. {_REMEDY}")
-        copies = (self.path.with_name(f"{self.path.name}.damaged-{number}") for number in itertools.count(1))
-        copy = next(copy for copy in copies if not copy.exists())
-        try:
-            shutil.copyfile(self.path, copy)
-        except OSError as error:
-            copy.unlink(missing_ok=True)
-            message = f"the file is damaged, and no copy can be kept ({error})"
-            raise StoreError(f"{self.path}: {message}. {_REMEDY}") from error
-        with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-            for statement in _SCHEMA:
-                fresh.execute(statement)
-            fresh.executemany(_INSERT, rows)
-            fresh.executemany("INSERT INTO timings VALUES (CAST(? AS TEXT), ?)", times.items())
-            # In one transaction, under SQLite's lock: processes that have the file open continue with the new one.
-            fresh.backup(self._connection)
-        self._connection.execute("PRAGMA writable_schema = OFF")
-        message = f"It was rebuilt from the {len(rows)} results in it that are sound; the damaged file is kept as"
-        message = f"{self.path}: the file was damaged ({problem}). {message} {copy.name}"
-        warnings.warn(message, DamageWarning, stacklevel=4)
-
     def _row(self, key: str) -> _Row | None:
         row: _Row | None = self._connection.execute(_SELECT, (key,)).fetchone()
         return row
@@ -361,7 +311,8 @@ class Store:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            advice = _ADVICE.get(_error_code(error), f"The file is damaged or cannot be used. {_REMEDY}")
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary one; the rest is the extended code
+            advice = _ADVICE.get(code, f"The file is damaged or cannot be used. {_REMEDY}")
             raise StoreError(f"{self.path}: {error}. {advice}") from error
 
 
@@ -384,52 +335,19 @@ def _foreign_content(path: Path) -> str:
     return "" if version == _FORMAT_VERSION else f"format {version}, where this onebit reads {_FORMAT_VERSION}"
 
 
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Write all that is written inside, or nothing."""
-    # IMMEDIATE takes the write lock at once: two readers that both turn writer would fail instead of waiting.
-    connection.execute("BEGIN IMMEDIATE")
-    with connection:
-        yield
-
-
 def _value_of(connection: sqlite3.Connection, query: str) -> Any:
     return connection.execute(query).fetchone()[0]
 
 
-def _damage_of(connection: sqlite3.Connection, path: Path) -> str | None:
-    """Return what is wrong with the file as such, whatever its rows hold; None if nothing is."""
-    try:
-        problem = str(_value_of(connection, "PRAGMA integrity_check(1)"), "utf-8", "replace")
-    except _DAMAGE_ERRORS as error:
-        if not _is_damage(error):
-            raise
-        return str(error)
+def _damage_of(connection: sqlite3.Connection, path: Path) -> str:
+    """Return what is wrong with the file as such, whatever its rows hold; nothing if all is well."""
+    problem = str(_value_of(connection, "PRAGMA integrity_check(1)"), "utf-8", "replace")
     if problem != "ok":
         return problem.replace("\n", " ")
     # SQLite reads a page that is cut off as if it ended in zeros.
     n_bytes = _value_of(connection, "PRAGMA page_count") * _value_of(connection, "PRAGMA page_size")
     # Only now: another process may add to the file meanwhile, and none takes from it.
-    return "its end is missing" if path.stat().st_size < n_bytes else None
-
-
-def _error_code(error: Exception) -> int:
-    """Return SQLite's primary code of an error, 0 if it has none."""
-    code: int = getattr(error, "sqlite_errorcode", 0)
-    return code & 0xFF  # the rest is the extended code
-
-
-def _is_damage(error: Exception) -> bool:
-    """Return whether the file is damaged, as opposed to temporarily unreadable."""
-    return isinstance(error, UnicodeDecodeError) or _error_code(error) == sqlite3.SQLITE_CORRUPT
-
-
-def _until_damage(connection: sqlite3.Connection, query: str, *values: Any) -> Iterator[Any]:
-    try:
-        yield from connection.execute(query, values)
-    except _DAMAGE_ERRORS as error:
-        if not _is_damage(error):
-            raise
+    return "its end is missing" if path.stat().st_size < n_bytes else ""
 
 
 def _is_sound(row: _Row, key: str | None = None) -> bool:

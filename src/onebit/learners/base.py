@@ -32,7 +32,7 @@ from onebit.inputs import (
     check_real,
     check_rows,
     check_seed,
-    check_sparse_row,
+    check_sparse,
     is_frame,
     row_of,
     take,
@@ -180,7 +180,7 @@ class Learner(run.CommonSettings):
         if type(features) is np.ndarray and features.dtype is _FLOAT64 and features.shape == self._row_shape:
             return np.array(features, ndmin=2)  # the common case
         if scipy.sparse.issparse(features) or isinstance(features, SparseRows):
-            row = check_sparse_row(features, "features")
+            row = check_sparse(features, "features", one_round=True)
             if self._started and row.n_columns != self.n_features_in_:
                 run.check_width(self, row.n_columns)
             return row

@@ -4,7 +4,6 @@ A *rule* turns scores into a guess, and feedback into a step; it sees nothing bu
 scores, and applies each class's gain. Every rule works in every space.
 """
 
-import importlib
 import math
 from abc import abstractmethod
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from onebit.engine.jit import in_python, jit_inline
 from onebit.engine.randomness import Draw
 from onebit.engine.state import Scratch, State
 from onebit.game import Answer
+from onebit.import_paths import find_by_import_path
 from onebit.inputs import Floats, Rows, SparseRows, unlocked
 
 
@@ -61,22 +61,12 @@ class Rule(NamedTuple):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Compiled functions cannot be pickled; an import path can.
-        try:
-            found = _find_rule(self.home)
-        except (ImportError, AttributeError, ValueError):
-            found = None
-        if found != self:
+        if find_by_import_path(self.home, "this rule cannot be saved:") != self:
             raise ValueError(f'this rule cannot be saved: home={self.home!r} must be the "package.module:NAME" of it')
-        return _find_rule, (self.home,)
+        return find_by_import_path, (self.home, "rule")
 
     def __deepcopy__(self, _memo: Any) -> "Rule":
         return self  # immutable
-
-
-def _find_rule(home: str) -> Any:
-    """Return the rule at an import path."""
-    module, _, name = home.partition(":")  # importing it defines the rule
-    return getattr(importlib.import_module(module), name)
 
 
 class Space(State):

@@ -14,7 +14,6 @@ from onebit.engine.scaling import (
     divided_by_units,
     new_statistics,
     standardized,
-    to_root_mean_square,
     unit_rows,
 )
 from onebit.inputs import Floats, Integers, check_choice, check_rows, unlocked
@@ -103,4 +102,4 @@ def _scale_online(values: Floats, columns: Integers, starts: Integers, statistic
     for t in range(starts.shape[0] - 1):
         for at in range(starts[t], starts[t + 1]):
             count_entry(statistics, columns[at], values[at], 1, False)
-            values[at] = to_root_mean_square(statistics, columns[at], values[at], t + 1.0)
+            values[at] = standardized(statistics, columns[at], values[at], t + 1.0)
