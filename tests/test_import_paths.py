@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from onebit.import_paths import did_you_mean, find_by_import_path, import_path_of, is_import_path, read_value
+from onebit.import_paths import _read_value, did_you_mean, find_by_import_path, import_path_of, is_import_path
 
 
 def test_a_path_leads_back() -> None:
@@ -56,4 +56,4 @@ def test_example_of_did_you_mean() -> None:
 
 
 def test_example_of_read_value() -> None:
-    assert (read_value("true"), read_value("3"), read_value("3.0"), read_value("auto")) == (True, 3, 3.0, "auto")
+    assert (_read_value("true"), _read_value("3"), _read_value("3.0"), _read_value("auto")) == (True, 3, 3.0, "auto")

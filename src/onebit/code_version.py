@@ -1,10 +1,9 @@
 """Which code decides the result of a game: that of the modules it uses.
 
-What a module needs is read off its import statements, so there is no list of files to keep; nothing is imported for it.
-Comments, docstrings, layout and other code do not count. A user's module counts with all that it imports and the
-packages that it is in. Within onebit a name that a package only re-exports (``from onebit.learners import Learner``)
-leads to the module that defines it, and to nothing else: a change in one learner leaves the stored games of the others
-valid. Files of onebit are read once in a process.
+What a module needs is read off its import statements; nothing is imported for it. Comments, docstrings, layout and
+other code do not count. A user's module counts with all that it imports and the packages that it is in. Within onebit
+a name that a package only re-exports leads to the module that defines it, and to nothing else: a change in one learner
+leaves the stored games of the others valid.
 """
 
 import ast
@@ -58,9 +57,8 @@ def _once_for_ours(function: Callable[[str], _Found]) -> Callable[[str], _Found]
 def code_version(modules: Iterable[str]) -> str:
     """Return the version of these modules' code, and of Python and the libraries they compute with.
 
-    A key covers code, settings and installed versions, but not the machine. Games are played with one thread and
-    compiled without reordering sums, so that cores and load change nothing. On another kind of processor the last digit
-    of functions such as ``exp`` and of matrix products may differ; such results are accepted as equal.
+    The machine is no part of it: on another kind of processor the last digit of functions such as ``exp`` may differ,
+    and such results are accepted as equal.
     """
     digest = sha256()
     for name in sorted(set(modules)):
@@ -217,12 +215,12 @@ def _imports_of(tree: ast.AST, package: str, is_lazy: bool) -> Iterator[_Import]
 
 def _drop_strings(tree: ast.AST) -> None:
     """Drop statements that are only a string: docstrings of modules, classes, functions and attributes."""
+
+    def is_string(statement: Any) -> bool:
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
     for node in ast.walk(tree):  # a visitor would need twice the stack that `ast.dump` does
         for _, held in ast.iter_fields(node):
             if isinstance(held, list):
-                held[:] = [each for each in held if not _is_string(each)]
-
-
-def _is_string(statement: Any) -> bool:
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+                held[:] = [each for each in held if not is_string(each)]

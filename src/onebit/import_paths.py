@@ -8,9 +8,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-_Value = bool | int | float | str | None
-_WORDS: dict[str, _Value] = {"true": True, "false": False, "none": None}
-
 
 def is_import_path(text: str) -> bool:
     """Return whether a text has the form ``package.module:name``."""
@@ -64,29 +61,27 @@ def find_by_import_path(path: str, what: str, known: Iterable[str] = ()) -> Any:
     return getattr(module, name)
 
 
-def read_value(text: str) -> _Value:
+def read_settings(owner: str, text: str, first: str = "") -> dict[str, Any]:
+    """Read ``setting=value,setting=value``; a value alone is that of the setting `first`, if that is given."""
+    given: dict[str, Any] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        setting, equals, value = map(str.strip, part.partition("="))
+        if first and not equals:
+            setting, value = first, setting
+        elif not equals or not setting:
+            raise ValueError(f"settings of {owner} are written setting=value, with commas between; got {part!r}")
+        if setting in given:
+            raise ValueError(f"{setting} is given twice: {given[setting]!r} and {_read_value(value)!r}")
+        given[setting] = _read_value(value)
+    return given
+
+
+def _read_value(text: str) -> bool | int | float | str | None:
     """Read a value: a truth value, none, a number, or else the text itself."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
     for kind in (int, float):  # 1 and 1.0 are different settings, and a degree must be an int
         with suppress(ValueError):
             return kind(text)
     return text
-
-
-def read_setting(name: str, part: str) -> tuple[str, Any]:
-    """Read one ``setting=value``; `name` is whose it is, for errors."""
-    setting, equals, value = part.partition("=")
-    if not equals or not setting.strip():
-        raise ValueError(f"settings of {name} are written setting=value, with commas between; got {part!r}")
-    return setting.strip(), read_value(value.strip())
-
-
-def once(settings: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return settings by name, or raise if one is given twice."""
-    given: dict[str, Any] = {}
-    for name, value in settings:
-        if name in given:
-            raise ValueError(f"{name} is given twice: {given[name]!r} and {value!r}")
-        given[name] = value
-    return given

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.spatial.distance
 
-from onebit.engine.jit import jit, jit_inline
+from onebit.engine.jit import in_python, jit, jit_inline
 from onebit.engine.scaling import LEAST_SQUARE, row_lengths, unit_rows
 from onebit.inputs import Floats, Rows, check_integer, check_number, check_rows, dense
 
@@ -236,6 +236,11 @@ class _OfDegree(Kernel):
         """The degree."""
         return (float(self.degree),)
 
+    def sensitivity(self, radius: float) -> float:
+        """Return (2n + 1)·k: a bound on |k| + |z·dk/dz| + the rounding of the products."""
+        value: Any = type(self).value
+        return (2 * self.degree + 1) * float(in_python(value)(_power(radius, 2), 0.0, 0.0, self.parameters))
+
     def series(self, n_features: int) -> Series | None:
         """Return all terms, exact, unless there are too many."""
         return Series(np.array(self._terms()), 0.0) if self.degree <= _MOST_SERIES_DEGREE else None
@@ -265,10 +270,6 @@ class Polynomial(_OfDegree):
 
     value = _polynomial
 
-    def sensitivity(self, radius: float) -> float:
-        """Return a bound on |k| + |z·dk/dz| + the rounding of the products."""
-        return (2 * self.degree + 1) * _power(1.0 + _power(radius, 2), self.degree)
-
     def _terms(self) -> list[float]:
         return [float(math.comb(self.degree, j)) for j in range(self.degree + 1)]
 
@@ -296,12 +297,6 @@ class Multinomial(_OfDegree):
     """
 
     value = _multinomial
-
-    def sensitivity(self, radius: float) -> float:
-        """Return a bound on |k| + |z·dk/dz| + the rounding of Horner's scheme."""
-        with np.errstate(over="ignore"):
-            powers = np.float64(radius) ** (2.0 * np.arange(self.degree + 1))
-        return float((2 * self.degree + 1) * powers.sum())
 
 
 @jit_inline

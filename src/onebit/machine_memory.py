@@ -4,9 +4,10 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 _ALLOWED: ContextVar[float] = ContextVar("allowed", default=math.inf)
 
@@ -23,14 +24,9 @@ class Budget:
         self._taken: dict[str, float] = {}
         self._lock = threading.Lock()
 
-    @contextmanager
-    def shared_by(self, name: str, beside: float = 0.0) -> Iterator[None]:
+    def shared_by(self, name: str, beside: float = 0.0) -> AbstractContextManager[None]:
         """Count what is claimed inside under a name, which takes some bytes beside."""
-        before = SHARE.set((self, name, beside))
-        try:
-            yield
-        finally:
-            SHARE.reset(before)
+        return _while_set(SHARE, (self, name, beside))
 
     def claim(self, name: str, n_bytes: float, *, more: bool = False) -> None:
         """Reserve so much in all, or so much more, under a name; raises MemoryBudgetError if that is not left."""
@@ -64,14 +60,18 @@ def claim_memory(n_bytes: float, *, more: bool = False) -> None:
         budget.claim(name, n_bytes if more else beside + n_bytes, more=more)
 
 
-@contextmanager
-def no_more_than(n_bytes: float) -> Iterator[None]:
+def no_more_than(n_bytes: float) -> AbstractContextManager[None]:
     """Limit what is allocated inside, for a file whose size bounds what it describes."""
-    before = _ALLOWED.set(min(n_bytes, _ALLOWED.get()))
+    return _while_set(_ALLOWED, min(n_bytes, _ALLOWED.get()))
+
+
+@contextmanager
+def _while_set(variable: ContextVar[Any], value: object) -> Iterator[None]:
+    before = variable.set(value)
     try:
         yield
     finally:
-        _ALLOWED.reset(before)
+        variable.reset(before)
 
 
 def memory() -> float:
@@ -83,8 +83,7 @@ def memory() -> float:
 
         allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
         limits += [allowed] if allowed != resource.RLIM_INFINITY else []
-        # A word instead of a number means that there is no limit.
-        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))  # a word where there is no limit
     return min(limits)
 
 

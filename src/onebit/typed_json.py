@@ -1,14 +1,13 @@
 """Values as JSON that keep their type: labels, settings, and what a learner keeps.
 
-Numbers, words, tuples, lists, dicts, sets, bytes and NumPy's scalars are written so that they come back as what they
-were. Everything else (an Enum, a date, a kernel, a function) is written as the import path of its class and what it is
-made of. It is restored only if the reader lists this path as trusted: a text from elsewhere runs no code.
+An Enum, a date, a kernel or a function is written as the import path of its class and what it is made of. It is
+restored only if the reader lists this path as trusted: a text from elsewhere runs no code.
 """
 
 import enum
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
@@ -24,6 +23,7 @@ _PLAIN = (str, int, bool, type(None))
 # Booleans, whole numbers, floats, bytes, words, spans of time and dates.
 _PLAIN_KINDS = "biufSUmM"
 _MOST_NESTED = 40
+_COLLECTIONS: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset, "dict": dict}
 
 
 class Trusted:
@@ -73,38 +73,37 @@ def describe(value: Any, arrays: _Arrays | None = None, depth: int = 0) -> Any:
     def each(items: Iterable[Any]) -> list[Any]:
         return [describe(item, arrays, depth + 1) for item in items]
 
-    if type(value) is list:
+    kind = type(value)
+    if kind is list:
         return each(value)
-    if type(value) is tuple:
+    if kind is tuple:
         return {"tuple": each(value)}
-    if type(value) in (set, frozenset):
+    if kind in (set, frozenset):
         # In an order of its own: that of a set differs from process to process.
-        return {type(value).__name__: sorted(each(value), key=write)}
-    if type(value) is dict:
+        return {kind.__name__: sorted(each(value), key=write)}
+    if kind is dict:
         return {"dict": [each(pair) for pair in value.items()]}
-    if type(value) is bytes:
+    if kind is bytes:
         return {"bytes": value.hex()}
     if isinstance(value, np.generic) and value.dtype.kind in _PLAIN_KINDS:
         return {"numpy": [value.dtype.str, value.tobytes().hex()]}
-    if type(value) is np.ndarray and value.dtype.kind in _PLAIN_KINDS and arrays is not None:
+    if kind is np.ndarray and value.dtype.kind in _PLAIN_KINDS and arrays is not None:
         arrays.append(value.copy(order="K"))  # sums depend on the order
         return {"array": len(arrays) - 1}
-    if type(value) is np.ndarray and value.dtype == object:
+    if kind is np.ndarray and value.dtype == object:
         return {"objects": [list(value.shape), each(value.ravel().tolist())]}
     if isinstance(value, (type, FunctionType, BuiltinFunctionType)):
         return {"import": import_path_of(value)}
-    return _describe_object(value, each)
+    return _describe_object(value, kind, each)
 
 
-def _describe_object(value: Any, each: Callable[[Iterable[Any]], list[Any]]) -> Any:
-    cls = type(value)
+def _describe_object(value: Any, cls: Any, each: Callable[[Iterable[Any]], list[Any]]) -> Any:
     if isinstance(value, enum.Enum) and value.name in cls.__members__:  # flags that were joined are no member
         return {"member": [import_path_of(cls), value.name]}
     taken = [field.name for field in fields(value) if field.init] if is_dataclass(value) else []
     # A data class that keeps more than its constructor takes is saved by its state, as any other.
     if is_dataclass(value) and set(getattr(value, "__dict__", ())) <= set(taken):
-        made_of = [(name, getattr(value, name)) for name in taken]
-        return {"made": [import_path_of(cls), each(list(pair) for pair in made_of)]}
+        return {"made": [import_path_of(cls), each([name, getattr(value, name)] for name in taken)]}
     try:
         how, given, *rest = value.__reduce_ex__(2)
     except Exception as error:
@@ -116,17 +115,17 @@ def _describe_object(value: Any, each: Callable[[Iterable[Any]], list[Any]]) -> 
     raise ValueError(f"{value!r:.80} cannot be saved: a {cls.__name__} is not made of plain values")
 
 
-def restore(described: Any, trusted: Trusted, arrays: _Arrays | None = None) -> Any:
+def restore(described: Any, trusted: Trusted, arrays: Sequence[npt.NDArray[Any]] = ()) -> Any:
     """Return a value that was described; raises ValueError for what could not have been, or is not trusted."""
     try:
-        return _restore(described, trusted, [] if arrays is None else arrays, 0)
+        return _restore(described, trusted, arrays, 0)
     except ValueError:
         raise
     except Exception as error:  # a user's constructor may raise anything
         raise ValueError(f"{described!r:.80} describes nothing ({type(error).__name__}: {error})") from error
 
 
-def _restore(described: Any, trusted: Trusted, arrays: _Arrays, depth: int) -> Any:
+def _restore(described: Any, trusted: Trusted, arrays: Sequence[npt.NDArray[Any]], depth: int) -> Any:
     if depth > 2 * _MOST_NESTED:
         raise ValueError("it is nested too deep")
 
@@ -140,14 +139,12 @@ def _restore(described: Any, trusted: Trusted, arrays: _Arrays, depth: int) -> A
     if type(described) is not dict:
         return described
     ((kind, held),) = described.items()
-    if kind in ("tuple", "set", "frozenset"):
-        return {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](each(held))
-    if kind == "dict":
-        return dict(each(held))
+    if kind in _COLLECTIONS:
+        return _COLLECTIONS[kind](each(held))
     if kind == "bytes":
         return bytes.fromhex(held)
     if kind == "float":
-        return float({"inf": "inf", "-inf": "-inf", "nan": "nan"}[held])
+        return {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[held]
     if kind == "numpy":
         return _restore_scalar(*held)
     if kind == "array":
@@ -186,24 +183,24 @@ def _restore_object(kind: str, held: Any, trusted: Trusted, each: Callable[[Any]
     if kind == "called":
         return cls(*each(made_of))
     value: Any = cls.__new__(cls, *each(made_of))
-    for held_by_it in each(state):
+    for attributes in each(state):
         if hasattr(value, "__setstate__"):
-            value.__setstate__(held_by_it)
-        elif held_by_it is not None:
-            vars(value).update(held_by_it)
+            value.__setstate__(attributes)
+        else:
+            vars(value).update(attributes or {})
     return value
 
 
 def parse(text: str | bytes) -> Any:
     """Return what a JSON text holds; raises ValueError for all that is none."""
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is no number of JSON")
+
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=refuse)
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 def write(described: Any) -> str:

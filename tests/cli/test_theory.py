@@ -12,7 +12,7 @@ from matplotlib.image import imread
 from in_process import onebit as run
 from onebit.bounds import BOUNDS
 from onebit.reporting.figures import _WIDTH
-from onebit.theory.weak_labeling import random_set_splitting
+from onebit.theory.weak_labeling import SetSplitting
 from plain_programs import split_by_enumeration
 
 
@@ -46,7 +46,7 @@ def test_theory_writes_tables_and_figures(tmp_path: Path) -> None:
         solved = list(csv.DictReader(file))
     assert [int(row["n_elements"]) for row in solved] == [4] * 5 + [6] * 5 + [8] * 5
     for row in solved:
-        splitting = random_set_splitting(int(row["n_elements"]), int(row["n_subsets"]), size=3, seed=int(row["seed"]))
+        splitting = SetSplitting.random(int(row["n_elements"]), int(row["n_subsets"]), size=3, seed=int(row["seed"]))
         assert row["is_splittable"] == str(split_by_enumeration(splitting) is not None)
         assert int(row["n_nodes"]) >= 1
         assert float(row["seconds"]) > 0.0

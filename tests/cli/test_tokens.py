@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from in_process import onebit
-from onebit.service.tokens import Tokens
+from onebit.service.access import Tokens
 
 
 def test_tokens_are_added_listed_and_removed(tmp_path: Path) -> None:

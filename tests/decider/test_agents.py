@@ -19,7 +19,7 @@ from onebit.decider.calls import Verb
 from onebit.decider.client import LARGEST_BODY, RemoteDecider
 from onebit.decider.decider import Decider
 from onebit.decider.requests import checked, request_of
-from onebit.service.tokens import Tokens
+from onebit.service.access import Tokens
 from served import serving_here
 
 mcp = pytest.importorskip("mcp")

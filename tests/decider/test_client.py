@@ -22,7 +22,7 @@ pytest.importorskip("starlette")
 from onebit.decider.client import Client, _error_of
 from onebit.decider.decider import Decider
 from onebit.decider.tickets import Kind, LogError, LogWriteError, OwnedError, TicketConflictError
-from onebit.service.tokens import Tokens
+from onebit.service.access import Tokens
 from served import serving_here
 
 NAME = "shop/routing"

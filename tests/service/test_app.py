@@ -12,9 +12,9 @@ pytest.importorskip("starlette")
 from onebit.decider.calls import own_learner
 from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.decider import Decider
+from onebit.service.access import Tokens
 from onebit.service.app import _ROUTES, _api_page, _document
 from onebit.service.gate import _Allowance
-from onebit.service.tokens import Tokens
 from served import DESK, LIGHT, Served, is_problem
 
 

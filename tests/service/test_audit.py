@@ -12,8 +12,7 @@ import pytest
 pytest.importorskip("starlette")
 
 from onebit.cli.serve import command as serve
-from onebit.service.audit import AuditLog
-from onebit.service.tokens import Tokens
+from onebit.service.access import AuditLog, Tokens
 from served import DESK, LIGHT, Served
 
 
@@ -68,7 +67,7 @@ def test_the_same_again_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     soon, later = [("guess", 503, 1), ("settings", 200, 1)], [("guess", 200, 5000), ("tell", 200, 5000)]
     assert found() == soon, "what was taken all the time waits for a minute"
     now = time.time()
-    monkeypatch.setattr("onebit.service.audit.time.time", lambda: now + 60.0)
+    monkeypatch.setattr("onebit.service.access.time.time", lambda: now + 60.0)
     audit._write()
     assert found() == soon + later
     audit.note("app", "guess", DESK, 200, "192.0.2.7")
@@ -84,8 +83,8 @@ def test_the_audit_log_can_be_switched_off(tmp_path: Path) -> None:
 
 
 def test_the_audit_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.audit._LARGEST_FILE", 1_000)
-    monkeypatch.setattr("onebit.service.audit._N_FILES", 3)
+    monkeypatch.setattr("onebit.service.access._LARGEST_FILE", 1_000)
+    monkeypatch.setattr("onebit.service.access._N_FILES", 3)
     audit = AuditLog(tmp_path)
     for number in range(100):
         audit.note(f"t{number}", "correct", DESK, 200, "127.0.0.1")
@@ -100,7 +99,7 @@ def test_the_audit_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_an_audit_log_that_cannot_be_written_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("onebit.service.audit._MOST_WAITING", 3)
+    monkeypatch.setattr("onebit.service.access._MOST_WAITING", 3)
     write, audit = os.write, AuditLog(tmp_path)
 
     def full(opened: int, content: bytes) -> int:
@@ -145,7 +144,7 @@ def test_a_service_without_room_for_its_audit_log_does_not_start(tmp_path: Path)
 def test_the_name_of_an_expired_token_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     token = Tokens(tmp_path).add("short", ["admin"], ["*"], "30m")
     now = time.time() + 1801
-    monkeypatch.setattr("onebit.service.tokens.time.time", lambda: now)
+    monkeypatch.setattr("onebit.service.access.time.time", lambda: now)
     with Served(tmp_path) as served:
         assert served.ask("GET", "/v1", authorization=f"Bearer {token}").status == 401
     assert [each["token"] for each in audited(tmp_path)] == ["short"]

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from onebit.decider.client import LARGEST_BODY, Client
 from onebit.decider.decider import Decider
-from onebit.service.tokens import Tokens
+from onebit.service.access import Tokens
 from served import LIGHT, Served, serving_here
 
 SECRET = "the-label-of-somebody-else"

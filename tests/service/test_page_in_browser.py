@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import onebit
 from browser import NEEDS_BROWSER, SCRIPT, SECONDS, launched
-from onebit.service.tokens import Tokens
+from onebit.service.access import Tokens
 from served import serving_here
 
 pytestmark = NEEDS_BROWSER

@@ -20,9 +20,9 @@ import onebit
 from onebit.decider.decider import Decider
 from onebit.decider.replay import kernel_weights
 from onebit.decider.state import State
+from onebit.service.access import Tokens
 from onebit.service.app import _PAGE, _shown_record
 from onebit.service.gate import _PAGE_PARTS
-from onebit.service.tokens import Tokens
 from served import Served
 
 SCRIPT = "<img src=x onerror=alert(1)>"

@@ -20,9 +20,9 @@ import pytest
 
 pytest.importorskip("starlette")
 
+from onebit.service.access import Tokens
 from onebit.service.app import Service
 from onebit.service.server import Connections, _counted_as, raise_file_limit
-from onebit.service.tokens import Tokens
 from served import DESK, LIGHT, running_here, serving_here
 
 HALF_A_HEAD = b"POST /v1/shop/routing/guess HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "

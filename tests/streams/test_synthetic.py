@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from onebit.streams import syn_non_sep, syn_sep, weak_margin
+from onebit.streams import several_right, syn_non_sep, syn_sep, weak_margin
 from onebit.streams.adversaries import proved_margin
-from onebit.streams.synthetic import _codes, directions
+from onebit.streams.synthetic import _codes, _several_right_separators, directions
 from onebit.theory import margin as largest_margin
 
 
@@ -77,3 +77,9 @@ def test_a_shorter_stream_is_the_beginning_of_a_longer_one() -> None:
 def test_a_margin_that_leaves_no_rows_is_refused() -> None:
     with pytest.raises(ValueError, match="margin must be smaller for n_classes=16 in n_features=3"):
         weak_margin(10, 0, n_classes=16, margin=0.3)
+
+
+def test_several_right_labels_have_a_margin() -> None:
+    X, right = several_right(rounds=1000, seed=1)
+    sides = np.where(right, 1.0, -1.0) * (X @ _several_right_separators(seed=1).T)
+    assert round(2.0 * float(sides.min()), 3) == 0.028

@@ -12,18 +12,21 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from onebit.theory.weak_labeling import (
+    Fact,
     SetSplitting,
     WeakLabeling,
-    _agreeing_weights,
     _positive_solution,
     _solve_by_simplex,
-    it_is,
-    it_is_not,
     measure_solving,
-    random_set_splitting,
-    solve,
 )
 from plain_programs import split_by_enumeration
+
+it_is = Fact
+
+
+def it_is_not(features: Any, label: int) -> Fact:
+    return Fact(features, label, holds=False)
+
 
 exactly = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -54,7 +57,7 @@ def test_reduction_and_solver_on_all_small_splittings() -> None:
     n_splittable = 0
     for splitting in problems:
         problem = splitting.to_weak_labeling()
-        first, answer = split_by_enumeration(splitting), solve(problem)
+        first, answer = split_by_enumeration(splitting), problem.solve()
         assert (first is None) == (answer.weights is None), splitting
         if first is not None:
             n_splittable += 1
@@ -98,15 +101,15 @@ def weak_labelings(draw: st.DrawFn) -> WeakLabeling:
     facts = []
     for _ in range(T):
         features = draw(st.lists(st.integers(-2, 2), min_size=d, max_size=d))
-        make = it_is if draw(st.booleans()) else it_is_not
-        facts.append(make(features, draw(st.integers(0, K - 1))))
+        holds = draw(st.booleans())
+        facts.append(Fact(features, draw(st.integers(0, K - 1)), holds))
     return WeakLabeling(facts, K)
 
 
 @exactly
 @given(weak_labelings())
 def test_solver_against_every_labelling(problem: WeakLabeling) -> None:
-    answer = solve(problem)
+    answer = problem.solve()
     assert (answer.weights is not None) == solvable_by_enumeration(problem)
     if answer.weights is not None:
         assert problem.is_solved_by(answer.weights)
@@ -118,18 +121,18 @@ def test_all_tiny_weak_labelings() -> None:
     """K = 2 and 3 classes, two features of 0 and 1, every pair of facts."""
     for K in (2, 3):
         facts = [
-            make(x, label)
+            Fact(x, label, holds)
             for x in itertools.product((0, 1), repeat=2)
             for label in range(K)
-            for make in (it_is, it_is_not)
+            for holds in (True, False)
         ]
         for pair in itertools.combinations(facts, 2):
             problem = WeakLabeling(pair, K)
-            assert (solve(problem).weights is not None) == solvable_by_enumeration(problem), pair
+            assert (problem.solve().weights is not None) == solvable_by_enumeration(problem), pair
 
 
 def test_weights_are_exact_and_often_simple() -> None:
-    answer = solve(SetSplitting(4, [{0, 1}, {2, 3}]).to_weak_labeling())
+    answer = SetSplitting(4, [{0, 1}, {2, 3}]).to_weak_labeling().solve()
     assert answer.weights is not None
     assert all(isinstance(entry, Fraction) for w in answer.weights for entry in w)
     assert max(entry.denominator for w in answer.weights for entry in w) <= 100
@@ -137,18 +140,18 @@ def test_weights_are_exact_and_often_simple() -> None:
 
 def test_features_need_not_be_whole() -> None:
     problem = WeakLabeling([it_is([0.1, 0.3], 0), it_is_not([Fraction(1, 3), -0.7], 0), it_is([1e-9, 2e-9], 1)], 2)
-    weights = solve(problem).weights
+    weights = problem.solve().weights
     assert weights is not None
     assert problem.is_solved_by(weights)
-    assert solve(WeakLabeling([it_is([0.1, 0.3], 0), it_is_not([0.2, 0.6], 0)], 2)).weights is None
+    assert WeakLabeling([it_is([0.1, 0.3], 0), it_is_not([0.2, 0.6], 0)], 2).solve().weights is None
 
 
 def test_almost_contradictory_facts_are_decided_exactly() -> None:
     """(0.1, 0.3) and (0.2, 0.6) are in proportion as floats; (0.3, 0.9) and three times (0.1, 0.3) are not."""
-    assert solve(WeakLabeling([it_is([0.1, 0.3], 0), it_is([0.3, 0.9], 1)], 2)).weights is not None
+    assert WeakLabeling([it_is([0.1, 0.3], 0), it_is([0.3, 0.9], 1)], 2).solve().weights is not None
     nudged = [it_is([1, 1], 0), it_is([1, 1 + 2.0**-52], 1), it_is([1, 1 - 2.0**-53], 1)]
-    assert solve(WeakLabeling(nudged[:2], 2)).weights is not None
-    assert solve(WeakLabeling(nudged, 2)).weights is None
+    assert WeakLabeling(nudged[:2], 2).solve().weights is not None
+    assert WeakLabeling(nudged, 2).solve().weights is None
 
 
 @exactly
@@ -163,7 +166,7 @@ def test_strict_inequalities_both_ways(rows: list[list[int]]) -> None:
 
 def test_choices_are_kept() -> None:
     problem = WeakLabeling([it_is_not([1, 0], 2), it_is_not([0, 1], 2)], 3)
-    weights = _agreeing_weights(problem, ((0, 1), (1, 0)))
+    weights = problem._agreeing_weights(((0, 1), (1, 0)))
     assert weights is not None
     assert weights[1][0] > weights[2][0]
     assert weights[0][1] > weights[2][1]
@@ -171,13 +174,12 @@ def test_choices_are_kept() -> None:
 
 @pytest.mark.parametrize("label", [0, 1])
 def test_one_class(label: int) -> None:
-    make = (it_is, it_is_not)[label]
-    assert (solve(WeakLabeling([make([1.0], 0)], 1)).weights is None) == bool(label)
+    assert (WeakLabeling([Fact([1.0], 0, holds=not label)], 1).solve().weights is None) == bool(label)
 
 
 def test_many_interchangeable_classes_cost_nothing() -> None:
     facts = [it_is_not(row, 0) for row in np.eye(4, dtype=int).tolist()] + [it_is([1, 1, 1, 1], 0)]
-    nodes = [solve(WeakLabeling(facts, K)).n_nodes for K in (3, 12)]
+    nodes = [WeakLabeling(facts, K).solve().n_nodes for K in (3, 12)]
     assert nodes[1] <= 2 * nodes[0]
 
 
@@ -190,15 +192,15 @@ def test_the_work_grows() -> None:
     assert [row.n_nodes for row in rows if row.n_elements == 8] == [row.n_nodes for row in again]
     assert all(row.seconds > 0 for row in rows)
     for row in rows:
-        splitting = random_set_splitting(row.n_elements, row.n_subsets, size=3, seed=row.seed)
+        splitting = SetSplitting.random(row.n_elements, row.n_subsets, size=3, seed=row.seed)
         assert row.is_splittable == (split_by_enumeration(splitting) is not None)
 
 
 def test_random_splittings() -> None:
-    splitting = random_set_splitting(9, 20, size=3, seed=5)
+    splitting = SetSplitting.random(9, 20, size=3, seed=5)
     assert len(splitting.subsets) == 20
     assert all(len(subset) == 3 for subset in splitting.subsets)
-    assert splitting != random_set_splitting(9, 20, size=3, seed=6)
+    assert splitting != SetSplitting.random(9, 20, size=3, seed=6)
 
 
 def test_an_empty_subset_would_break_the_reduction() -> None:
@@ -222,16 +224,15 @@ def test_bad_input_is_named() -> None:
     bad(lambda: WeakLabeling([], 3), "facts must hold at least one fact")
     bad(lambda: WeakLabeling([it_is([1], 3)], 3), "raise n_classes")
     bad(lambda: WeakLabeling([it_is([1], 0), it_is([1, 2], 0)], 3), "same number")
-    bad(lambda: WeakLabeling([([1], 0, True)], 3), "facts must hold .* made by it_is")  # type: ignore[list-item]
+    bad(lambda: WeakLabeling([([1], 0, True)], 3), r"facts must hold .* Fact\(")  # type: ignore[list-item]
     bad(lambda: it_is([1], -1), "label must be at least 0")
-    bad(lambda: solve("facts"), "problem must be a WeakLabeling")  # type: ignore[arg-type]
     bad(lambda: measure_solving([2]), r"sizes\[0\] must be at least 3")
-    bad(lambda: random_set_splitting(2, 1, size=3, seed=0), "size must be between 1 and 2")
+    bad(lambda: SetSplitting.random(2, 1, size=3, seed=0), "size must be between 1 and 2")
 
 
 def test_giving_up_is_an_error() -> None:
-    problem = random_set_splitting(8, 32, size=3, seed=0).to_weak_labeling()
+    problem = SetSplitting.random(8, 32, size=3, seed=0).to_weak_labeling()
     with pytest.raises(RuntimeError, match="max_nodes=5"):
-        solve(problem, max_nodes=5)
-    needed = solve(problem).n_nodes
-    assert solve(problem, max_nodes=needed).n_nodes == needed
+        problem.solve(max_nodes=5)
+    needed = problem.solve().n_nodes
+    assert problem.solve(max_nodes=needed).n_nodes == needed

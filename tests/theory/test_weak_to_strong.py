@@ -21,7 +21,7 @@ from onebit.theory import (
     measure_looseness,
     transformed_margin,
 )
-from onebit.theory.weak_to_strong import _Construction, _measure_one, strong_separators, weak_margin_of
+from onebit.theory.weak_to_strong import _Construction, _measure_one, weak_margin_of
 
 CONSTRUCTIONS: list[_Construction] = [ChebyshevConstruction, RationalConstruction]
 HALF = Fraction(1, 2)
@@ -104,7 +104,7 @@ def test_vectors_are_together_no_longer_than_one(construction: _Construction, se
 def test_in_the_feature_map(construction: _Construction, data: tuple[Any, Any]) -> None:
     """The scores are inner products with φ(x), and a solver that knows nothing of polynomials finds no less."""
     X, y = data
-    made = strong_separators(X, y, construction)
+    made = StrongSeparators.from_data(X, y, construction)
     u = made.vectors()
     assert u.shape == (len(made.weak_vectors), made.feature_map.n_features)
     scores = made.feature_map(X) @ u.T
@@ -122,7 +122,7 @@ def test_in_the_feature_map(construction: _Construction, data: tuple[Any, Any]) 
 @pytest.mark.parametrize("construction", CONSTRUCTIONS)
 def test_data_that_are_not_strongly_separable_become_so(construction: _Construction) -> None:
     for X, y in (wedges(), paper_weak(rounds=60, seed=0)):
-        made = strong_separators(X, y, construction)
+        made = StrongSeparators.from_data(X, y, construction)
         assert made.squared_margin(X, y) >= square(made.proved_margin)
         assert float(made.margin) == pytest.approx(margin(X, y).weak, rel=1e-9)
 
@@ -130,7 +130,7 @@ def test_data_that_are_not_strongly_separable_become_so(construction: _Construct
 @pytest.mark.slow
 def test_the_wedges_vectors_by_theorem_8_are_no_longer_than_one() -> None:
     X, y = wedges()
-    made = strong_separators(X, y, RationalConstruction)
+    made = StrongSeparators.from_data(X, y, RationalConstruction)
     assert made.polynomials[0].degree_bound == 66
     assert 0 < sum(made.squared_norms()) <= 1
 
@@ -146,7 +146,7 @@ def test_the_proof_takes_the_larger_margin() -> None:
 
 def test_labels_may_have_names() -> None:
     X, y = [[0.9, 0.1], [-0.7, 0.2]], ["no", "yes"]
-    made = strong_separators(X, y)
+    made = StrongSeparators.from_data(X, y)
     assert made.classes.tolist() == ["no", "yes"]
     assert made.squared_margin(X, y) > 0
     assert made.squared_margin(X, ["yes", "no"]) == 0
@@ -154,7 +154,7 @@ def test_labels_may_have_names() -> None:
 
 def test_sparse_rows_are_rows() -> None:
     X, y = wedges()
-    assert strong_separators(scipy.sparse.csr_array(X), y).margin == strong_separators(X, y).margin
+    assert StrongSeparators.from_data(scipy.sparse.csr_array(X), y).margin == StrongSeparators.from_data(X, y).margin
 
 
 def test_bad_input_is_named() -> None:
@@ -171,11 +171,11 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match="classes must have one label for each of the 2 vectors"):
         StrongSeparators([[HALF], [-HALF]], 0.5, classes=["a", "b", "c"])
     with pytest.raises(ValueError, match="within the unit ball; row 0 has length 2"):
-        strong_separators([[2.0], [-1.0]], [0, 1])
+        StrongSeparators.from_data([[2.0], [-1.0]], [0, 1])
     with pytest.raises(ValueError, match="within the unit ball; row 0 has length 3"):
         StrongSeparators([[HALF], [-HALF]], 0.5).squared_margin([[3], [-1]], [0, 1])
     with pytest.raises(ValueError, match="must be weakly separable"):
-        strong_separators([[0.5], [0.5]], [0, 1])
+        StrongSeparators.from_data([[0.5], [0.5]], [0, 1])
     with pytest.raises(ValueError, match=r"positions\[0\] is 2"):
         weak_margin_of([[HALF], [-HALF]], [[1]], [2])
 

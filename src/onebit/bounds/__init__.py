@@ -227,7 +227,7 @@ def kernel_perceptron_mistakes(n_classes: int, radius: float, margin: float) -> 
 
 
 def _rational_mistakes(n_classes: int, margin: _InversePower) -> Size:
-    """Return (K−1)·8/γ'²: k(x, x) ≤ 2 makes 4(R/γ')² = 8/γ'², and 1/γ'² is a whole number, so the floor does nothing."""
+    """Return (K−1)·8/γ'²: k(x, x) ≤ 2 makes 4(R/γ')² = 8/γ'². 1/γ'² is whole, so the floor does nothing."""
     return Size((int(n_classes) - 1) * 8 * margin.factor, margin.base, margin.exponent, margin.twos)
 
 

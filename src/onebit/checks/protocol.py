@@ -406,17 +406,16 @@ def _through_a_file(learner: Learner) -> Learner:
         return load(path, trusted=[each for each in trusted if hasattr(each, "__qualname__")])
 
 
-def _promised(learner: Learner, about: About, n_classes: int, n_features: int, margin: float) -> float:
-    """Return a learner's promise on `separable_problem`; infinity if it has none."""
-    # Its margin is known in R^d only.
-    if not in_linear_space(learner):
-        return math.inf
-    return at_most(learner.promise(n_classes=n_classes, n_features=n_features, radius=1.0, margin=margin), about)
+def _promises(learner: Learner, *kinds: About) -> Iterator[tuple[tuple[int, int, float], list[float]]]:
+    """Yield settings of `separable_problem` with what a learner promises there; skip the check if that is nothing."""
 
+    def promised(n_classes: int, n_features: int, margin: float) -> list[float]:
+        claims = learner.promise(n_classes=n_classes, n_features=n_features, radius=1.0, margin=margin)
+        return [at_most(claims, about) for about in kinds]
 
-def _settings_with_a_promise(learner: Learner, *kinds: About) -> Iterator[tuple[int, int, float]]:
-    """Yield the settings for which a learner promises something; skip the check if there is none."""
-    found = [each for each in _SETTINGS if min(_promised(learner, about, *each) for about in kinds) < math.inf]
+    # The margin is known in R^d only.
+    found = [(setting, promised(*setting)) for setting in _SETTINGS] if in_linear_space(learner) else []
+    found = [(setting, bounds) for setting, bounds in found if min(bounds) < math.inf]
     if not found:
         raise SkipTest(f"it promises nothing about {' or '.join(kinds)} in R^d")
     yield from found
@@ -424,8 +423,7 @@ def _settings_with_a_promise(learner: Learner, *kinds: About) -> Iterator[tuple[
 
 def _check_promises_that_hold_always(learner: Learner) -> None:
     """Updates and mistakes never exceed what the theorem promises on separable data of known margin."""
-    for setting in _settings_with_a_promise(learner, "updates", "mistakes"):
-        updates, mistakes = (_promised(learner, about, *setting) for about in ("updates", "mistakes"))
+    for setting, (updates, mistakes) in _promises(learner, "updates", "mistakes"):
         for seed in range(5):
             problem = separable_problem(1500, *setting, seed)
             trace = play(fresh(learner), problem.X, problem.y, seed=seed)
@@ -435,25 +433,23 @@ def _check_promises_that_hold_always(learner: Learner) -> None:
 
 def _check_promises_that_hold_late(learner: Learner) -> None:
     """The bound on updates holds however late feedback comes."""
-    updates = _promised(learner, "updates", 3, 4, 0.2)
-    if updates == math.inf:
-        raise SkipTest("it promises nothing about updates in R^d")
-    problem = separable_problem(2000, 3, 4, 0.2)
-    for late in (100, 2000):
-        player = fresh(learner, classes=3)
-        for start in range(0, 2000, late):
-            tickets = [player.guess(x) for x in problem.X[start : start + late]]
-            labels = problem.y[start : start + late].tolist()
-            # The last guess is answered first: as late and as much out of order as can be.
-            for ticket, label in zip(reversed(tickets), reversed(labels), strict=True):
-                tell(player, ticket, label)
-        assert player.n_updates_ <= updates, f"{player.n_updates_} updates; promised at most {updates}"
+    for setting, (updates,) in _promises(learner, "updates"):
+        problem = separable_problem(2000, *setting)
+        for late in (100, 2000):
+            player = fresh(learner, classes=problem.n_classes)
+            for start in range(0, 2000, late):
+                tickets = [player.guess(x) for x in problem.X[start : start + late]]
+                labels = problem.y[start : start + late].tolist()
+                # The last guess is answered first: as late and as much out of order as can be.
+                for ticket, label in zip(reversed(tickets), reversed(labels), strict=True):
+                    tell(player, ticket, label)
+            assert player.n_updates_ <= updates, f"{player.n_updates_} updates; promised at most {updates}"
 
 
 def _check_promises_that_hold_on_average(learner: Learner, runs: int = 20) -> None:
     """Mean mistakes over fixed seeds stay under the expected bound, within three standard errors."""
-    for setting in _settings_with_a_promise(learner, "expected mistakes"):
-        expected, problem = _promised(learner, "expected mistakes", *setting), separable_problem(1500, *setting)
+    for setting, (expected,) in _promises(learner, "expected mistakes"):
+        problem = separable_problem(1500, *setting)
         counts = [play(fresh(learner), problem.X, problem.y, seed=seed).mistakes for seed in range(runs)]
         # Three standard errors: a right promise fails one time in 700, and the seeds are fixed.
         allowed = expected + 3.0 * np.std(counts, ddof=1) / math.sqrt(runs)

@@ -37,10 +37,8 @@ COMMANDS = {name: _help_of(name) for panel in _PANELS.values() for name in panel
 """Every command, in the order of ``onebit --help``, with its help."""
 _KEEPING = (["compare"], ["league"], ["reproduce"])  # the commands that keep finished games
 _INTERRUPTED = 130
-_ROOM, _RIGHT = "make room and give the same command again", "ask for the right to it, or choose another"
-_REMEDIES = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _ROOM)
-_REMEDIES |= {errno.EACCES: _RIGHT, errno.EPERM: _RIGHT, errno.ENAMETOOLONG: "use a shorter name"}
-_REMEDIES |= {errno.EROFS: "choose another folder with --out"}
+_REMEDIES = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room and give the same command again")
+_REMEDIES |= dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "ask for the right to it, or choose another")
 
 
 class _LazyGroup(TyperGroup):
@@ -48,13 +46,12 @@ class _LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
-        if name is None or command is None:
-            return name, command, rest
-        command = load(name)
-        if not ctx.resilient_parsing:  # nothing runs while a shell completes
-            from onebit.engine.compile_notice import NOTICE
+        if name is not None and command is not None:
+            command = load(name)
+            if not ctx.resilient_parsing:  # nothing runs while a shell completes
+                from onebit.engine.compile_notice import NOTICE
 
-            NOTICE.is_command = True
+                NOTICE.is_command = True
         return name, command, rest
 
 
@@ -169,11 +166,8 @@ def main() -> None:
 def _fail(message: str) -> NoReturn:
     """Print what is wrong, and end the program."""
     from rich.console import Console
-    from rich.text import Text
 
-    from onebit.reporting.text import printable
+    from onebit.reporting.console import print_line
 
-    # As text, not as markup, and nothing that the terminal obeys: what a user typed comes back letter for letter.
-    line = Text.assemble(("error: ", "bold red"), printable(message, keep="\n"))
-    Console(stderr=True, highlight=False, soft_wrap=True).print(line)
+    print_line(Console(stderr=True), message, "error: ", "bold red", keep="\n")
     sys.exit(1)

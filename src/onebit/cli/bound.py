@@ -1,14 +1,13 @@
 """``onebit bound``: one of the bounds, numbers in, number out."""
 
-import math
 from json import dumps
 from typing import Annotated, Any, NamedTuple
 
 from rich.console import Console
-from rich.table import Table
 
 from onebit.bounds import BOUNDS
-from onebit.reporting.text import bound_text
+from onebit.reporting.console import print_line, print_table
+from onebit.reporting.text import Table, bound_text
 
 
 class _Numbers(NamedTuple):
@@ -52,23 +51,15 @@ def command(
         raise ValueError(f"theorem {theorem} does not take {', '.join(spare)}")
     claim = chosen.claim(**arguments)
     if json:
-        about = {"theorem": theorem, "side": chosen.side, **arguments, "value": claim.value, "log2": claim.log2}
-        print(dumps(about))
+        print(dumps({"theorem": theorem, "side": chosen.side, **arguments, "value": claim.value, "log2": claim.log2}))
         return
-    console = Console(highlight=False)
-    console.print(chosen.title.removeprefix("Return "))
-    console.print(f"[bold]{bound_text(claim.value, claim.log2)}[/]")
+    print_line(Console(), f"{chosen.title.removeprefix('Return ')}: {bound_text(claim.value, claim.log2)}")
 
 
 def _print_list() -> None:
-    def reading_order(theorem: str) -> tuple[float, str]:
-        """By number, the sharper version after the stated one; what has no number comes last."""
-        number = theorem.split("-")[0]
-        return (int(number) if number.isdigit() else math.inf), theorem
-
-    table = Table("theorem", "side", "what", "options", title="The bounds: onebit bound THEOREM …")
-    for theorem in sorted(BOUNDS, key=reading_order):
-        entry = BOUNDS[theorem]
+    rows = []
+    for theorem, entry in BOUNDS.items():
         options = " ".join(_OPTIONS[name] for name in entry.parameters)
-        table.add_row(theorem, entry.side, entry.title.removeprefix("Return "), options)
-    Console().print(table)
+        rows.append((theorem, entry.side, entry.title.removeprefix("Return "), options))
+    columns = ("theorem", "side", "what", "options")
+    print_table(Console(), Table(columns, rows, "The bounds: onebit bound THEOREM …", styles=("name", "", "", "")))

@@ -85,9 +85,8 @@ def command(
     texts = [word for text in learners for word in ([text] if _is_model(text) else text.split())] or [*_DEFAULTS]
     candidates = [_candidate(text) for text in texts]
     titles = [candidate.title for candidate in candidates]
-    for title in titles:
-        if titles.count(title) > 1:
-            raise ValueError(f"--learners {title}: the learner is named twice; leave one out")
+    if twice := [title for title in titles if titles.count(title) > 1]:
+        raise ValueError(f"--learners {twice[0]}: the learner is named twice; leave one out")
     labels = several(classes, ",") or None
     is_read = is_decider(log)
     found = read_decider(log, labels, name) if is_read else read_log(log, columns, classes=labels, reading=reading)
@@ -108,12 +107,11 @@ def command(
     tables = [_facts_table(rows)]
     if any(row.estimates.found for row in rows):
         tables.append(_estimates_table(rows))
-    warnings, notes = _together(rows, "warnings"), _together(rows, "notes")
+    remarks = [(kind, text) for kind in ("warning", "note") for text in _together(rows, f"{kind}s")]
     sections: Sections = {
         "": [_INTRO, *drawings],
         "Mistakes": tables,
-        "Warnings": [f"{text}." for text in warnings],
-        "Notes": [f"{text}." for text in notes],
+        "Remarks": [f"{kind}: {text}." for kind, text in remarks],
     }
     facts = {
         "Log": found.name,
@@ -124,10 +122,8 @@ def command(
     write_page(out, "What other learners would have done", sections, facts, figures=".")
     for table in tables:
         print_table(console, table)
-    for text in warnings:
-        print_line(console, text, "warning: ", "bold yellow")
-    for text in notes:
-        print_line(console, text, "note: ")
+    for kind, text in remarks:
+        print_line(console, text, f"{kind}: ")
     print_line(console, f"evaluate.csv{', evaluate.png' * is_drawn} and report.html are in {out}.")
 
 
@@ -149,7 +145,7 @@ def _check_place(log: str, name: str | None) -> None:
 def _describe_log(log: LoggedRounds) -> dict[str, str]:
     """Return what a log holds, for people."""
     counts = np.bincount(log.guesses, minlength=len(log.classes)).tolist()
-    n_right, n_wrong = int((log.answers == RIGHT).sum()), int((log.answers == WRONG).sum())
+    n_right, n_wrong = (int((log.answers == answer).sum()) for answer in (RIGHT, WRONG))
     silent = log.n_rounds - n_right - n_wrong
     without = f"; {grouped(silent)} without an answer are shown to learners and counted nowhere" if silent else ""
     guessed = [f"{label} {grouped(n)}" for label, n in zip(log.classes.tolist(), counts, strict=True)]

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from onebit.cli import options
 from onebit.cli.options import Games, play_and_show, several
-from onebit.experiments.comparison import Comparison, Outcome, in_seconds, play_league, write_outcomes
+from onebit.experiments.comparison import Comparison, Outcome, play_league, write_outcomes
 from onebit.experiments.entries import enter, every_learner, rival_entries, with_diagonals
-from onebit.experiments.statistics import LEVEL, Standings, Tally, standings
+from onebit.experiments.statistics import LEVEL, Standings, standings
 from onebit.reporting.console import print_line, print_table
 from onebit.reporting.pages import Drawing, Sections, write_page
 from onebit.reporting.text import Cell, Table, fixed, grouped, write_csv
@@ -34,10 +34,6 @@ _UNFINISHED = (
     "none is not ranked."
 )
 _RATES = "Mistakes in per cent of the rounds, and the rank on the set; learners that are not ranked have none."
-_PAIRS = (
-    "Wins, ties and losses of the learner of the row against that of the column, over the sets. Columns are numbered "
-    "as the rows are; pairs.csv has the test across the sets."
-)
 _LEGEND = {
     "mean rank": "of the mean mistakes, over the sets; a learner that did not finish a set shares its last ranks",
     "of common": "mean rank over the sets that all have finished",
@@ -81,7 +77,7 @@ def command(
         found = standings(outcomes)
         _write_tables(out, found, outcomes, unfinished)
         write_outcomes(out, outcomes, league.seed)
-        longest = f"{in_seconds(field.seconds_per_game)} at 10⁹ numbers a second, by what a learner says of its effort"
+        longest = f"{field.seconds_per_game:g} s at 10⁹ numbers a second, by what a learner says of its effort"
         _write_report(out, found, outcomes, unfinished, {**facts, "Longest game": longest}, is_drawn)
     print_table(console, replace(_standings_table(found), title="Standings"))
     print_line(console, _verdict_in_words(found))
@@ -144,11 +140,7 @@ def _write_tables(
     tests: dict[str, object] = {"sets": len(found.datasets), "learners_ranked": len(found.ranked)}
     if (test := found.friedman) is not None:
         tests |= {
-            "friedman_chi2": test.chi2,
-            "friedman_chi2_p": test.p_chi2,
-            "iman_davenport_f": test.f,
-            "iman_davenport_p": test.p_f,
-            "friedman_permutation_p": test.p,
+            "friedman_permutation_p": test,
             "level": LEVEL,
             "nemenyi_critical_difference": found.critical_difference,
         }
@@ -189,12 +181,9 @@ def _verdict_in_words(found: Standings) -> str:
     test = found.friedman
     if test is None:
         return f"There is no test over the sets: it takes two learners and two sets.{few}"
-    text = (
-        f"Friedman's test over {len(found.datasets)} sets and {len(found.ranked)} learners: χ² = {test.chi2:.2f} "
-        f"(p = {test.p_chi2:.2g}), Iman and Davenport's F = {test.f:.2f} (p = {test.p_f:.2g}); by permutations "
-        f"p = {test.p:.2g}, which decides."
-    )
-    if test.p >= LEVEL:
+    size = f"{len(found.datasets)} sets and {len(found.ranked)} learners"
+    text = f"Friedman's test over {size}: p = {test:.2g}, by permutations."
+    if test >= LEVEL:
         return f"{text} The mean ranks do not tell these learners apart.{few}"
     difference = f"{found.critical_difference:.2f}"
     return f"{text} Mean ranks that are at least {difference} apart differ (Nemenyi, {LEVEL:g}).{few}"
@@ -208,21 +197,18 @@ def _write_report(
     facts: Mapping[str, str],
     is_drawn: bool,
 ) -> None:
-    drawn: dict[str, Drawing] = {}
+    drawn: list[Drawing] = []
     if is_drawn:
         from onebit.experiments.figures import league_drawings
 
-        drawn = {drawing.name: drawing for drawing in league_drawings(found)}
+        drawn = league_drawings(found)
     rows = [(title, dataset or "every set", reason) for dataset, title, reason in unfinished]
     reasons = Table(("learner", "set", "reason"), rows, styles=("name", "", "remark"))
-    ranks = [drawn.pop("critical_difference")] if "critical_difference" in drawn else []
     sections: Sections = {
         "": _intro(found),
-        "Standings": [_verdict_in_words(found), _standings_table(found), *ranks],
+        "Standings": [_verdict_in_words(found), _standings_table(found), *drawn],
         "Not finished": [_UNFINISHED, reasons] if rows else [],
-        "Exploration and time": [*drawn.values()],
         "Every set": [_RATES, _rates(found, outcomes)],
-        "Pairs": [_PAIRS, _pairs(found)] if found.pairs else [],
     }
     write_page(folder, "The league", sections, facts)
 
@@ -241,17 +227,3 @@ def _rates(found: Standings, outcomes: Sequence[Outcome]) -> Table:
 
     rows = [[Cell(row.title), *(cell(name, row.title) for name in found.datasets)] for row in found.everyone]
     return Table(("learner", *found.datasets), rows)
-
-
-def _pairs(found: Standings) -> Table:
-    def cell(pair: Tally | None) -> Cell:
-        if pair is None:
-            return Cell("")
-        kind = "good" if pair.wins > pair.losses else "bad" if pair.wins < pair.losses else ""
-        return Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", kind)
-
-    rows = []
-    for row in found.ranked:
-        pairs = [found.pairs.get((row.title, other.title)) for other in found.ranked]
-        rows.append([Cell(f"{row.number} {row.title}"), *map(cell, pairs)])
-    return Table(("learner", *(str(row.number) for row in found.ranked)), rows)

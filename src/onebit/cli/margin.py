@@ -15,7 +15,7 @@ from onebit.streams import describe, preprocess
 from onebit.streams.data_set import make_data_set
 from onebit.streams.reading import Reading
 from onebit.streams.sources import find_source
-from onebit.theory import Margin, Progress, margin
+from onebit.theory import Margin, margin
 
 _DRAWN_ROUNDS = 50_000  # of a stream: by then the paper's margins have settled to three digits
 
@@ -34,20 +34,17 @@ def command(
     except ValueError as error:
         raise ValueError(f"--kernel {kernel}: {error}") from error
     found = find_source(data, reading).as_data_set(_DRAWN_ROUNDS)
-    print_facts(Console(stderr=json), found.name, describe(found))
+    console = Console(stderr=json)  # with --json standard output is for the JSON alone
+    print_facts(console, found.name, describe(found))
     if standardize:
         found = make_data_set(found.name, preprocess(found.X, "standardize"), found.y, data, found.label_names)
-    # With --json standard output is for the JSON alone.
-    with progress_bar(Console(stderr=json), f"Margins of {found.name}") as show:
-
-        def on_progress(progress: Progress) -> None:
-            show(round(100 * progress.share), 100)
-
-        result = margin(found.X, np.array(found.label_names)[found.y], chosen, on_progress=on_progress)
+    with progress_bar(console, f"Margins of {found.name}") as show:
+        labels = np.array(found.label_names)[found.y]
+        result = margin(found.X, labels, chosen, on_progress=lambda done: show(round(100 * done.share), 100))
     if json:
         print(dumps(_as_dict(found.name, len(found.y), result)))
     else:
-        _print(found.name, len(found.y), result)
+        _print(console, found.name, len(found.y), result)
 
 
 def _as_dict(name: str, n_examples: int, result: Margin) -> dict[str, Any]:
@@ -64,16 +61,17 @@ def _as_dict(name: str, n_examples: int, result: Margin) -> dict[str, Any]:
     }
 
 
-def _print(name: str, n_examples: int, result: Margin) -> None:
-    console = Console()
-    space = "" if result.kernel is None else f", in the space of {result.kernel!r}"
+def _print(console: Console, name: str, n_examples: int, result: Margin) -> None:
     size = f"{grouped(n_examples)} examples, {result.n_features} features, {len(result.classes)} classes"
-    print_line(console, f"{name}: {size}{space}, radius {result.radius:.6g}")
-    for kind in ("weak", "strong"):
-        found = _found(kind, getattr(result, kind), getattr(result, f"{kind}_limit"))
-        print_line(console, f"largest {kind} margin: {found}")
+    facts = {
+        "space": "R^d" if result.kernel is None else f"of {result.kernel!r}",
+        "radius": f"{result.radius:.6g}",
+        "weak margin": _found("weak", result.weak, result.weak_limit),
+        "strong margin": _found("strong", result.strong, result.strong_limit),
+    }
+    print_facts(console, f"{name}: {size}", facts)
     if result.mixed_classes:
-        names = ", ".join(str(label) for label in result.mixed_classes)
+        names = ", ".join(map(str, result.mixed_classes))
         print_line(console, f"no hyperplane through the origin tells these classes from all the rest: {names}")
     columns = ("theorem", "about", "at most" if result.kernel is not None else "bound")
     promises = [

@@ -28,7 +28,7 @@ def command(
     from onebit.decider.decider import Decider
 
     labels = [name.strip() for part in classes for name in part.split(",")] or None
-    if labels is not None and "" in labels:
+    if "" in (labels or ()):
         raise ValueError(f"--classes must name labels between commas; got {','.join(classes)!r:.80}")
     settings: dict[str, Any] = {"deadline": deadline, "exploration_floor": exploration_floor}
     if url is None:

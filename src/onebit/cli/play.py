@@ -117,17 +117,18 @@ def command(
         "Seed": str(seed),
     }
     wrong = np.asarray(trace.guesses != np.array(found.label_names)[found.y])
-    asked = np.zeros_like(wrong) if trace.by_round is None else trace.by_round.asked
-    table, says = Table(_COLUMNS, _rows(found, trace, wrong, asked)), _says(trace, game)
-    rates = ", ".join(f"{rate:.1%}" for rate in _tenths(wrong & ~asked, ~asked))
+    alone = np.ones_like(wrong) if trace.by_round is None else ~trace.by_round.asked
+    table, says = Table(_COLUMNS, _rows(found, trace, wrong, alone)), _says(trace, game)
+    rates = ", ".join(f"{rate:.1%}" for rate in _tenths(wrong & alone, alone))
     print_table(console, replace(table, rows=table.rows[: _MOST_CLASSES + 1], sections=[1]))
     if (n_more := len(table.rows) - _MOST_CLASSES - 1) > 0:
         print_line(console, f"… and {n_more} rarer classes, which report.html lists")
     for line in (f"Mistakes by tenths of the stream: {rates}", *says):
         print_line(console, line)
-    figures = _figures(trace, wrong, f"{learner} on {found.name}", game) if is_drawn else []
+    title = f"{learner} on {found.name}"
+    figures = _figures(trace, wrong, alone, title, game.get("wrong_at_most")) if is_drawn else []
     sections: Sections = {"": [*says, *figures], "Class by class": [table]}
-    write_page(out, f"{learner} on {found.name}", sections, facts, figures=".")
+    write_page(out, title, sections, facts, figures=".")
     names = ", ".join(f"{figure.name}.png" for figure in figures)
     print_line(console, f"{names} and report.html are in {out}." if figures else f"report.html is in {out}.")
     if save is not None:
@@ -148,13 +149,12 @@ def _prepared(console: Console, data: DataSet, player: LearnerPlayer, learner: s
     if player.scales_rows:
         return data
     if method == "none":
-        text = f"Note: {learner} takes columns as they are: --preprocess online scales them if their units differ much "
-        text += "(BanditSVM does it by itself)."
-    else:
-        text = f"Preprocessing: {describe_preprocessing(method, unit_length=False, is_sparse=data.is_sparse)}."
-        data = replace(data, X=streams.preprocess(data.X, method))
-    print_line(console, text)
-    return data
+        text = f"{learner} takes columns as they are: --preprocess online scales them if their units differ much "
+        print_line(console, f"{text}(BanditSVM does it by itself).", "note: ")
+        return data
+    text = describe_preprocessing(method, unit_length=False, is_sparse=data.is_sparse)
+    print_line(console, f"Preprocessing: {text}.")
+    return replace(data, X=streams.preprocess(data.X, method))
 
 
 def _rounds(given: str, reading: Reading, rounds: int | None, seed: int, is_shuffled: bool) -> DataSet:
@@ -177,29 +177,19 @@ def _rounds(given: str, reading: Reading, rounds: int | None, seed: int, is_shuf
     return replace(data, X=X, y=y, about=(*data.about, *source.about.items()))
 
 
-def _rows(data: DataSet, trace: Trace, wrong: np.ndarray, asked: np.ndarray) -> list[list[str]]:
+def _rows(data: DataSet, trace: Trace, wrong: np.ndarray, alone: np.ndarray) -> list[list[str]]:
     """Return the rows of the table: all classes together, then each, the most frequent first."""
     codes = {name: code for code, name in enumerate(data.label_names)}
     guesses = np.array([codes[name] for name in np.asarray(trace.guesses).tolist()])
-    counts = np.column_stack(
-        [
-            np.bincount(each, minlength=data.n_classes)
-            for each in (data.y, data.y[asked], data.y[wrong & ~asked], guesses)
-        ]
-    ).tolist()
-    lines = [(name, *counts[code]) for name, code in codes.items()]
-    total = "all", trace.rounds, trace.asked, trace.mistakes, trace.rounds
-    return [
-        [
-            name,
-            grouped(rounds),
-            grouped(n_asked) if trace.asked else "",
-            grouped(mistakes),
-            f"{mistakes / (rounds - n_asked):.1%}" if rounds > n_asked else "–",
-            grouped(guessed),
-        ]
-        for name, rounds, n_asked, mistakes, guessed in [total, *sorted(lines, key=lambda line: -line[1])]
-    ]
+    counted = (data.y, data.y[~alone], data.y[wrong & alone], guesses)
+    counts = np.column_stack([np.bincount(each, minlength=data.n_classes) for each in counted]).tolist()
+    classes = sorted(zip(codes, counts, strict=True), key=lambda each: -each[1][0])
+    rows = []
+    for name, (rounds, asked, mistakes, guessed) in [("all", np.sum(counts, axis=0).tolist()), *classes]:
+        rate = f"{mistakes / (rounds - asked):.1%}" if rounds > asked else "–"
+        of_asked = grouped(asked) if trace.asked else ""
+        rows.append([name, grouped(rounds), of_asked, grouped(mistakes), rate, grouped(guessed)])
+    return rows
 
 
 def _says(trace: Trace, game: dict[str, Any]) -> list[str]:
@@ -223,75 +213,60 @@ def _says(trace: Trace, game: dict[str, Any]) -> list[str]:
     return [f"{asked}.", f"{decided}."]
 
 
-def _tenths(wrong: np.ndarray, of: np.ndarray | None = None) -> list[float]:
-    """Return the share of mistakes in each tenth of a stream, or in each round of one that has fewer.
+def _tenths(counted: np.ndarray, of: np.ndarray) -> list[float]:
+    """Return the share in each tenth of a stream, or each round of a short one; 0 where there is nothing to count.
 
-    With `of` the share is that of the rounds marked there; 0 where none is.
-
-    >>> _tenths(np.array([True, True, False, True]))
+    >>> _tenths(np.array([True, True, False, True]), np.ones(4, dtype=bool))
     [1.0, 1.0, 0.0, 1.0]
     """
-    parts = min(_PARTS, len(wrong))
-    counted = np.array_split(np.ones_like(wrong) if of is None else of, parts)
-    return [float(part.sum() / max(1, n.sum())) for part, n in zip(np.array_split(wrong, parts), counted, strict=True)]
+    parts = min(_PARTS, len(of))
+    split = zip(np.array_split(counted, parts), np.array_split(of, parts), strict=True)
+    return [float(part.sum() / max(1, n.sum())) for part, n in split]
 
 
-def _figures(trace: Trace, wrong: np.ndarray, title: str, game: dict[str, Any]) -> list[Drawing]:
+def _figures(trace: Trace, wrong: np.ndarray, alone: np.ndarray, title: str, limit: float | None) -> list[Drawing]:
     """Return the figures of the report."""
-    caption = "Left: mistakes so far. Right: the share of mistakes in each tenth of the stream; the line is the share "
-    caption += "over all of it."
-    if trace.asked:
-        caption = (
-            "Left: mistakes so far among decisions made alone. Right: of each tenth of the stream the share asked "
-        )
-        caption += "about, and the share wrong of what was decided alone."
-    limit = game.get("wrong_at_most")
-    drawings = [Drawing("mistakes", "Mistakes", caption, partial(_draw_mistakes, trace, wrong, title, limit))]
+    caption = (
+        "Left: mistakes so far. Right: the share of mistakes in each tenth of the stream; the line is the share over "
+        "all of it, or its limit. Rounds that were asked about are no mistakes; their share is beside."
+    )
+    draw = partial(_draw_mistakes, trace, wrong, alone, title, limit)
+    drawings = [Drawing("mistakes", "Mistakes", caption, draw)]
     if trace.by_round is not None and (~np.isnan(trace.by_round.confidence)).sum() >= _FEWEST_SURE:
-        caption = "Left: ten groups of guesses by confidence, of equal size: on the line confidence is what it claims; "
-        caption += (
-            "the bars are 95 % intervals. Right: if only the guesses with the most confidence were decided alone, "
+        caption = (
+            "Left: ten groups of guesses by confidence, of equal size: on the line confidence is what it claims; the "
+            "bars are 95 % intervals. Right: if only the guesses with the most confidence were decided alone, how many "
+            "of them would be wrong."
         )
-        caption += "how many of them would be wrong."
         draw = partial(_draw_confidence, trace.by_round, title)
         drawings.append(Drawing("confidence", "How sure it was, and how often right", caption, draw))
     return drawings
 
 
-def _draw_mistakes(trace: Trace, wrong: np.ndarray, title: str, limit: float | None) -> "Figure":
+def _draw_mistakes(trace: Trace, wrong: np.ndarray, alone: np.ndarray, title: str, limit: float | None) -> "Figure":
     """Draw mistakes so far, and the share of mistakes in each tenth of the stream, and of what was asked about."""
-    from matplotlib.ticker import PercentFormatter
-
     from onebit.reporting import figures as style
 
-    asked = np.zeros_like(wrong) if trace.by_round is None else trace.by_round.asked
-    rates, alone = _tenths(wrong & ~asked, ~asked), max(1, trace.rounds - trace.asked)
+    rates, asked = _tenths(wrong & alone, alone), _tenths(~alone, np.ones_like(alone))
     with style.looks():
         figure, (left, right) = style.new_figure(1, 2, 3.2)
         figure.suptitle(in_figure(title, most=80))
         trace.plot(left, color=PALETTE[0])
-        if limit is not None:
-            at = trace.curve.rounds
-            left.plot(at, limit * np.cumsum(~asked)[at - 1], color=PALETTE[1], linewidth=1.2, linestyle=(0, (5, 2)))
         for axis in (left.xaxis, left.yaxis):
             style.count_axis(axis, most_ticks=4)
         places = np.arange(1, len(rates) + 1)
         if trace.asked:
-            right.bar(places, _tenths(asked), color=_PALE, width=0.75, label="asked")
+            right.bar(places, asked, color=_PALE, width=0.75, label="asked")
         right.bar(places, rates, color=PALETTE[0], width=0.4 if trace.asked else 0.75, label="wrong of the rest")
         if trace.asked:
             right.legend(loc="upper right", handlelength=1.0)
-        whole = trace.mistakes / alone if limit is None else limit
+        whole = trace.mistakes / max(1, alone.sum()) if limit is None else limit
         right.axhline(whole, color=PALETTE[1], linewidth=1.2, linestyle=(0, (5, 2)))
-        said = f"{whole:.1%} in all" if limit is None else f"limit {100 * limit:g}%"
-        right.set_title(said, loc="right", fontsize=10, color=PALETTE[1])
-        right.set(
-            xlabel="tenth of the stream" if len(rates) == _PARTS else "round",
-            ylabel="share" if trace.asked else "share of mistakes",
-        )
-        right.set_xticks(places)
-        right.set_ylim(0, max(0.05, 1.1 * max([*rates, *_tenths(asked)])))
-        right.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+        named = f"{whole:.1%} in all" if limit is None else f"limit {100 * limit:g}%"
+        right.set_title(named, loc="right", fontsize=10, color=PALETTE[1])
+        right.set(xlabel="tenth of the stream" if len(rates) == _PARTS else "round", ylabel="share", xticks=places)
+        right.set_ylim(0, max(0.05, 1.1 * max([*rates, *asked])))
+        style.count_percent(right.yaxis)
         right.grid(visible=False, axis="x")
     return figure
 
@@ -304,8 +279,8 @@ def _draw_confidence(rounds: ByRound, title: str) -> "Figure":
     bins = reliability(rounds.confidence[known], rounds.right[known])
     means = [mean for mean, _, _ in bins]
     shares = [share_of(n_right, of) for _, n_right, of in bins]
-    heights = np.array([share.share for share in shares])
-    ends = [heights - [share.low for share in shares], [share.high for share in shares] - heights]
+    heights, lows, highs = np.array([(share.share, share.low, share.high) for share in shares]).T
+    ends = [heights - lows, highs - heights]
     risk = risk_by_coverage(rounds.confidence[known], rounds.right[known])
     with style.looks():
         figure, (left, right) = style.new_figure(1, 2, 3.2)

@@ -11,7 +11,7 @@ from onebit.engine.compile_notice import NOTICE
 from onebit.extras import require_extra
 from onebit.files import make_folder
 from onebit.inputs import check_integer, check_number
-from onebit.service.tokens import Tokens
+from onebit.service.access import Tokens
 
 _LOG_VARIABLE = "ONEBIT_LOG"
 """Names the database, so that no password need be on the command line."""

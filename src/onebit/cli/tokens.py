@@ -6,7 +6,7 @@ from typing import Annotated
 from rich.console import Console
 from rich.table import Table
 
-from onebit.service.tokens import Tokens
+from onebit.service.access import Tokens
 
 _Folder = Annotated[Path, "The folder that is served."]
 _Name = Annotated[str, "Whose it is."]

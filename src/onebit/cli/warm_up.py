@@ -43,24 +43,22 @@ def command(
     steps = [step for player in players for step in _steps(player)]
     console = Console()
     with progress_bar(console, f"Compiling {len(players)} learner{'s' * (len(players) > 1)}") as show:
-        show(0, len(steps))
         for n_done, step in enumerate(steps, start=1):
             step()
             show(n_done, len(steps))
-    n_compiled, seconds = NOTICE.n_compiled - n_before, time.monotonic() - began
+    n_compiled = NOTICE.n_compiled - n_before
     if NOT_KEPT:
         why = next(iter(NOT_KEPT.values()))
         raise RuntimeError(f"{len(NOT_KEPT)} of {n_compiled} functions could not be kept ({why}): {_REMEDY}")
     counted = "1 function was" if n_compiled == 1 else f"{n_compiled} functions were"
     what = f"{counted} compiled" if n_compiled else "everything was there already"
-    print_line(console, f"Ready after {seconds:.1f} seconds: {what}. The code is kept in {folder}.")
+    print_line(console, f"Ready after {time.monotonic() - began:.1f} seconds: {what}. The code is kept in {folder}.")
 
 
 def _named(learners: Sequence[str]) -> list[str]:
-    names = several(learners) or list(DEFAULT_ENTRIES)
-    if _ALL in names:
-        names += sorted(cls.__name__ for cls in all_learners())
-    return [name for name in dict.fromkeys(names) if name != _ALL]
+    everyone = sorted(cls.__name__ for cls in all_learners())
+    names = several(learners) or DEFAULT_ENTRIES
+    return list(dict.fromkeys(each for name in names for each in (everyone if name == _ALL else [name])))
 
 
 def _check_place() -> Path:

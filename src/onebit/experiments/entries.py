@@ -19,7 +19,7 @@ import onebit.kernels
 from onebit.asking import read_share
 from onebit.experiments.players import LIMITS, NOT_SETTINGS, LearnerPlayer, Player, build, player_from
 from onebit.experiments.store import Spec
-from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path, once, read_setting, read_value
+from onebit.import_paths import did_you_mean, find_by_import_path, is_import_path, read_settings
 from onebit.kernels import Kernel
 from onebit.learners import Learner, all_learners
 
@@ -153,7 +153,7 @@ def parse_player(text: str) -> Player:
         raise ValueError(
             f"learner {path}: must be a subclass of onebit.Learner, or of onebit.experiments.Player; is {cls!r}"
         )
-    given = once(read_setting(cls.__name__, part) for part in tail.split(",") if part)
+    given = read_settings(cls.__name__, tail)
     known = [name for name in inspect.signature(cls).parameters if name not in NOT_SETTINGS]
     limits = [name for name in LIMITS if name in given and name not in known and issubclass(cls, Learner)]
     limit = {name: read_share(name, str(given.pop(name))) for name in limits}
@@ -226,27 +226,21 @@ def _read_kernel(text: str, given: dict[str, Any], own: Sequence[str] = (), play
     """Read a kernel; that of a player takes its settings out of those given, except the player's own."""
     kind, tail = _split_kernel(text)
     known = _kernel_settings(kind)
-    mine = [_kernel_setting(kind, part) for part in tail.split(",") if part]
+    mine = read_settings(getattr(kind, "__name__", repr(kind)), tail, next(iter(known), ""))
     for setting in list(given):
         short = setting.removeprefix("kernel.")
         if short != setting or (setting in known and setting not in own):
             if short not in known:
                 has = ", ".join(known) or "none"
                 raise ValueError(f"the kernel {text} of {player} has no setting {short!r}; it has {has}")
-            mine.append((short, given.pop(setting)))
-    return _made(kind, once(mine), f"{player}:kernel={text}" if player else text)
+            if short in mine:
+                raise ValueError(f"{short} is given twice: {mine[short]!r} and {given[setting]!r}")
+            mine[short] = given.pop(setting)
+    return _made(kind, mine, f"{player}:kernel={text}" if player else text)
 
 
 def _kernel_settings(kind: Any) -> list[str]:
     return [field.name for field in fields(kind)] if isinstance(kind, type) else []
-
-
-def _kernel_setting(kind: Any, part: str) -> tuple[str, Any]:
-    """Read one setting of a kernel; a value alone is that of its first."""
-    own = _kernel_settings(kind)
-    if own and "=" not in part:
-        return own[0], read_value(part.strip())
-    return read_setting(getattr(kind, "__name__", repr(kind)), part)
 
 
 def _made(kind: Any, given: dict[str, Any], text: str) -> Any:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from onebit.experiments.comparison import Outcome, by_dataset
 from onebit.experiments.duels import DuelRow
@@ -38,6 +39,8 @@ _BAR, _TINT = "#C9DDEB", "#0072B2"
 _HALF = 0.34  # of a bar's height, in rows
 _WIDE = 30.0  # panels whose numbers differ by a larger factor get a logarithmic axis
 _GREY, _PALE = "#8C8C8C", "#E6E6E6"
+_MULTIPLES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+_FINE_MULTIPLES = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 _FIGURE_SPACE = "\N{FIGURE SPACE}"  # as wide as a digit
 _LEADER = {"arrowstyle": "-", "color": _GREY, "linewidth": 0.6, "shrinkA": 5, "shrinkB": 4}
 _IN_POINTS = {"xycoords": "figure points", "textcoords": "figure points", "annotation_clip": False}
@@ -101,7 +104,7 @@ def _draw_overview(outcomes: Sequence[Outcome]) -> Figure:
     """Draw the mistakes of every entry on every data set as multiples of the best."""
     of_set = by_dataset(outcomes)
     looks = looks_of(outcome.entry for outcome in outcomes)
-    handles, in_columns, height = _legend(outcomes, lambda title: style.marker(looks[title]))
+    handles, in_columns, height = _legend(outcomes, lambda title: looks[title].mark())
     figure, (axes,) = style.new_figure(1, 1, 1.3 + 0.42 * len(of_set) + height)
     extremes = [1.0]
     for place, mine in enumerate(of_set.values()):
@@ -113,11 +116,11 @@ def _draw_overview(outcomes: Sequence[Outcome]) -> Figure:
             # Marks a little above and below their line, so that equal ones can both be seen.
             height = place + 0.5 * ((k + 0.5) / len(mine) - 0.5)
             ends = max(ratio - error, 1e-3), ratio + error
-            _draw_interval(axes, ends, ratio, height, markersize=6.5, **style.marker(looks[outcome.entry.title]))
+            _draw_interval(axes, ends, ratio, height, markersize=6.5, **looks[outcome.entry.title].mark())
             extremes.append(ratio)
-    style.multiples_axis(axes.xaxis, min(extremes) / 1.12, max(extremes) * 1.15)
+    _multiples_axis(axes.xaxis, min(extremes) / 1.12, max(extremes) * 1.15)
     axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
-    style.name_rows(axes, [in_figure(dataset, most=_DATASET) for dataset in of_set])
+    _name_rows(axes, [in_figure(dataset, most=_DATASET) for dataset in of_set])
     for edge in range(1, len(of_set)):
         axes.axhline(edge - 0.5, color=_PALE, linewidth=0.8, zorder=0)
     axes.set_xlabel("mistakes, relative to the best\nwith right-or-wrong feedback")
@@ -153,10 +156,10 @@ def league_drawings(standings: Standings) -> list[Drawing]:
         marks += " *: over the sets that it finished, which are not all."
     listed = []
     if test is not None:
-        caption = f"Friedman's test: p = {test.p:.2g}: on these sets the learners cannot be told apart by mean ranks."
-        if test.p < LEVEL:
+        caption = f"Friedman's test: p = {test:.2g}: on these sets the learners cannot be told apart by mean ranks."
+        if test < LEVEL:
             caption = (
-                f"Friedman's test: p = {test.p:.2g}. Learners joined by a bar on the right cannot be told apart: their "
+                f"Friedman's test: p = {test:.2g}. Learners joined by a bar on the right cannot be told apart: their "
                 f"mean ranks are nearer than {standings.critical_difference:.2f}, Nemenyi's critical difference for "
                 f"{len(standings.ranked)} learners on {n_sets} sets at level {LEVEL:g}."
             )
@@ -196,7 +199,7 @@ def _draw_critical_difference(standings: Standings) -> Figure:
     # How far apart mean ranks must be.
     axes.plot([1, 1 + width], [-1.0, -1.0], color=INK, linewidth=1.4, marker="|", markersize=9)
     axes.text(1, -1.3, f"critical difference {width:.2f}", ha="left", va="bottom", fontsize=11)
-    style.name_rows(axes, [f"{in_figure(row.title, _NAME)}  {row.number!s:{_FIGURE_SPACE}>2}" for row in rows])
+    _name_rows(axes, [f"{in_figure(row.title, _NAME)}  {row.number!s:{_FIGURE_SPACE}>2}" for row in rows])
     axes.set(ylim=(n - 0.4, -1.9), xlim=(1 - 0.02 * n, end + (max(columns, default=0) + 1.6) * step))
     # Beyond the last rank there are bars only.
     axes.spines["bottom"].set_bounds(1, n)
@@ -277,11 +280,11 @@ def _scatter(
     figure, (axes,) = style.new_figure(1, 1, 4.4 + 0.24 * math.ceil(len(rows) / n_columns))
     set_axis(axes)
     ys = [row.relative for row in rows]
-    style.multiples_axis(axes.yaxis, min(ys) / 1.15, max(ys) * 1.2)
+    _multiples_axis(axes.yaxis, min(ys) / 1.15, max(ys) * 1.2)
     axes.set_ylabel("mistakes, relative to the best")
     handles = []
     for row, x in zip(rows, xs, strict=True):
-        mark = style.marker(looks[row.title])
+        mark = looks[row.title].mark()
         axes.plot([x], [row.relative], markersize=7, zorder=3, clip_on=False, **mark)
         star = "*" if row.finished < len(standings.datasets) else ""
         handles.append(Line2D([], [], label=f"{marks[row.title]}{star} {in_figure(row.title, _NAME)}", **mark))
@@ -353,7 +356,7 @@ def _draw_evaluation(rows: Sequence[Evaluation], methods: Sequence[str]) -> Figu
     ends = [logged, *(row.known.low for row in others), *(row.known.high for row in others)]
     pad = 0.04 * max(max(ends) - min(ends), 0.02)
     axes.set_xlim(max(0.0, min(ends) - pad) - 0.1 * pad, min(1.0, max(ends) + pad))
-    style.name_rows(axes, [in_figure(row.title, most=_NAME) for row in others])
+    _name_rows(axes, [in_figure(row.title, most=_NAME) for row in others])
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     style.count_percent(axes.xaxis)
     axes.set_xlabel("share of mistakes in the answered rounds")
@@ -442,7 +445,7 @@ def draw_growth(rows: Sequence[DuelRow]) -> Figure:
     for learner in dict.fromkeys(row.learner for row in rows):
         mine = by_learner[learner]
         points: Any = zip(*((row.challenge.n_features, row.mean, row.standard_error) for row in mine), strict=True)
-        look = {**style.marker(looks[learner]), "linestyle": looks[learner].dashes}
+        look = {**looks[learner].mark(), "linestyle": looks[learner].dashes}
         axes.errorbar(*points, markersize=5, label=mine[0].short_name, **look)
     for name, dashes, label in [
         ("sharp_lower_bound", "--", "forced on ignorant learners by this adversary"),
@@ -469,3 +472,20 @@ def draw_growth(rows: Sequence[DuelRow]) -> Figure:
     axes.set(xticks=sorted(dimensions), xlabel="features d", ylabel="mistakes", title=title)
     figure.legend(loc="outside lower left", ncols=1)
     return figure
+
+
+def _multiples_axis(axis: Axis, low: float, high: float) -> None:
+    """Let an axis count multiples on a logarithmic scale: more of them where it spans a decade or less."""
+    name = "x" if axis is axis.axes.xaxis else "y"
+    axis.axes.set(**{f"{name}scale": "log", f"{name}lim": (low, high)})
+    ticks = _MULTIPLES if high > 12.0 * low else _FINE_MULTIPLES
+    axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter("{x:g}×")
+
+
+def _name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Write a name beside every row of a figure, the first on top."""
+    axes.set(yticks=range(len(names)), yticklabels=list(names), ylim=(len(names) - 0.5, -0.5))
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)

@@ -28,9 +28,9 @@ def _as_text(text: str, style: str = "", most: int | None = None) -> Text:
     return Text(seen if most is None else shortened(seen, most), style)
 
 
-def print_line(console: Console, text: str, mark: str = "", style: str = "bold") -> None:
-    """Print a text as one line however long it is, after a mark such as "note: "."""
-    console.print(Text.assemble((mark, style), _as_text(text)), soft_wrap=True)
+def print_line(console: Console, text: str, mark: str = "", style: str = "bold", keep: str = "") -> None:
+    """Print a text, after a mark such as "note: ", as one line however long it is, except characters to keep."""
+    console.print(Text.assemble((mark, style), printable(text, keep)), soft_wrap=True)
 
 
 def print_facts(console: Console, name: str, facts: Mapping[str, str]) -> None:

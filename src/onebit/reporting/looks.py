@@ -1,12 +1,9 @@
 """The colour, dashes and marker of every learner: the same in all figures of all commands.
 
-``learner_colors.json`` has the colours. The hue is the learner's, and relatives have neighbours of it: blue for the
-support vector machines, green for the perceptrons, orange for Banditron, olive and ochre for its second-order kin,
-purple-red for gradients, mauve, slate and grey for those without weights, reds, sand and teal for regressions. Blue and
-orange stay apart in every kind of colour blindness. Of the tones of each, the first is that without settings, the
-second that without a kernel, the third that with another kernel; Banditron has one for each exploration, from a
-twentieth to a two-thousandth. Other settings change the dashes, and the marker where there is no line. Dots and hollow
-markers are for learners with full information.
+``looks.json`` has the colours: the hue is the learner's, and relatives have neighbours of it. Of the tones of
+each the first is that without settings, the second that without a kernel, the third that with another kernel; Banditron
+has one for each exploration, from a twentieth to a two-thousandth. Other settings change the dashes, and the marker
+where there is no line. Dots and hollow markers are for learners with full information.
 """
 
 import json
@@ -15,6 +12,7 @@ import re
 import zlib
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
+from itertools import product
 from typing import Any, NamedTuple
 
 INK = "#222222"  # nearly black: softer than black on white
@@ -31,6 +29,10 @@ class Look(NamedTuple):
     marker: str
     fill: str  # of its marker: its colour, or white
 
+    def mark(self) -> dict[str, Any]:
+        """Return how matplotlib draws its mark, without a line."""
+        return {"color": self.color, "marker": self.marker, "markerfacecolor": self.fill, "linestyle": ""}
+
 
 class Shown(NamedTuple):
     """A player that is to be drawn."""
@@ -41,27 +43,9 @@ class Shown(NamedTuple):
     full_information: bool = False
 
 
-_LEARNERS: dict[str, dict[str, Any]] = json.loads(
-    files("onebit.reporting").joinpath("learner_colors.json").read_text(encoding="utf-8")
-)
-_OTHER_TONES = (("#5A5A78", "#9494B0", "#30304A"), ("#7F5539", "#B58B6B", "#4F321E"), ("#1B8A9E", "#6CC0CE", "#0B4A56"))
-_DASHES: tuple[_Dashes, ...] = (
-    (0, ()),
-    (0, (5, 1.8)),
-    (0, (2.6, 1.2)),
-    (0, (6, 1.6, 1.2, 1.6)),
-    (0, (9, 2.2)),
-    (0, (4, 1.2, 1.2, 1.2, 1.2, 1.2)),
-)
-_DOTS: tuple[_Dashes, ...] = (
-    (0, (1.2, 1.0)),
-    (0, (1.2, 2.0)),
-    (0, (1.2, 0.8, 1.2, 2.6)),
-    (0, (1.2, 0.8, 1.2, 0.8, 1.2, 3.0)),
-    (0, (1.2, 3.2)),
-    (0, (2.0, 1.0)),
-)
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_GIVEN: dict[str, Any] = json.loads(files("onebit.reporting").joinpath("looks.json").read_text(encoding="utf-8"))
+_LEARNERS, _OTHER_TONES, _MARKERS = _GIVEN["learners"], _GIVEN["other_tones"], _GIVEN["markers"]
+_DASHES, _DOTS = ([(0, tuple(strokes)) for strokes in _GIVEN[kind]] for kind in ("dashes", "dots"))
 _KERNEL = re.compile(r"kernel=(None)?")
 # The name, the kernel, and settings of how rows are given rather than of the learner.
 _NO_SETTING = re.compile(r"^[^(\s:]*[(\s:]?|kernel=[^,]*|(radius|scale)=[^,)]*")
@@ -72,9 +56,7 @@ _RUNGS_OF_DEFAULT = round(3 * math.log10(0.05))
 
 
 def looks_of(players: Iterable[Any]) -> dict[str, Look]:
-    """Return the looks of all (with the attributes of `Shown`), by title.
-
-    No two have the same colour and dashes, nor the same colour and marker.
+    """Return the looks of all (with the attributes of `Shown`), by title: no two have the same colour and dashes.
 
     A look depends on what a learner is, never on its place. Only where two want the same dashes does the later in the
     alphabet take the next free ones. Up to 18 settings of one learner look different.
@@ -84,30 +66,18 @@ def looks_of(players: Iterable[Any]) -> dict[str, Look]:
     # Plain settings first: a learner without any keeps the solid line.
     distinct = {Shown(player.title, player.written, player.full_information) for player in players}
     for player in sorted(distinct, key=lambda player: (len(player.written), player.written, player.title)):
-        tones = _tones(player.written)
+        family = re.split(r"[(\s:]", player.written, maxsplit=1)[0]
+        own = _LEARNERS.get(family, {})
+        tones = own.get("tones") or _OTHER_TONES[zlib.crc32(family.encode()) % len(_OTHER_TONES)]
         tone, dashes = _wanted(player.written, len(tones))
-        free = [
-            (tones[(tone + i) % len(tones)], (dashes + k) % len(_DASHES))
-            for i in range(len(tones))
-            for k in range(len(_DASHES))
-        ]
-        color, at = next((place for place in free if place not in taken), free[0])
+        steps = product(range(len(tones)), range(len(_DASHES)))
+        places = [(tones[(tone + i) % len(tones)], (dashes + k) % len(_DASHES)) for i, k in steps]
+        color, at = next((place for place in places if place not in taken), places[0])
         taken.add((color, at))
         strokes = (_DOTS if player.full_information else _DASHES)[at]
-        first = _LEARNERS.get(_family(player.written), {}).get("marker", len(_MARKERS) - 1)
-        marker = _MARKERS[(first + tones.index(color) + at) % len(_MARKERS)]
+        marker = _MARKERS[(own.get("marker", -1) + tones.index(color) + at) % len(_MARKERS)]
         given[player.title] = Look(color, strokes, marker, "white" if player.full_information else color)
     return given
-
-
-def _family(written: str) -> str:
-    return re.split(r"[(\s:]", written, maxsplit=1)[0]
-
-
-def _tones(written: str) -> tuple[str, ...]:
-    family = _family(written)
-    known = _LEARNERS.get(family)
-    return tuple(known["tones"]) if known else _OTHER_TONES[_number(family) % len(_OTHER_TONES)]
 
 
 def _wanted(written: str, n_tones: int) -> tuple[int, int]:
@@ -120,11 +90,6 @@ def _wanted(written: str, n_tones: int) -> tuple[int, int]:
         rung = _RUNGS_OF_DEFAULT - round(3 * math.log10(float(rate[1]) or 1e-9))
         return min(max(rung, 0), n_tones - 1), rung % 3
     settings = _NO_SETTING.sub("", written).strip(" ,)")
-    dashes = 1 + _number(settings) % (len(_DASHES) - 1) if settings else 0
+    dashes = 1 + zlib.crc32(settings.encode()) % (len(_DASHES) - 1) if settings else 0
     kernel = _KERNEL.search(written)
     return (0 if kernel is None else 1 if kernel[1] else 2), dashes
-
-
-def _number(text: str) -> int:
-    """Return a number that belongs to a text: the same in every process."""
-    return zlib.crc32(text.encode())

@@ -30,10 +30,9 @@ from onebit.decider.report import costs_of_limits, how_sure, recent_events, repo
 from onebit.decider.requests import checked, request_of
 from onebit.decider.tickets import Event, Kind, Ticket
 from onebit.machine_memory import memory as machine_memory
-from onebit.service.audit import AuditLog
+from onebit.service.access import ANYBODY, NAME, AuditLog, Token, Tokens, check_name
 from onebit.service.gate import Gate, Problem, Route, json_response, page_routes
 from onebit.service.metrics import Metrics
-from onebit.service.tokens import ANYBODY, NAME, Token, Tokens, check_name
 from onebit.service.workers import DeciderWorker, WorkerPool
 
 _PAGE = Path(__file__).parent / "page"
@@ -238,10 +237,7 @@ class _Watch:
 
 
 def _verb(name: str, role: str, verb: str = "", takes_lists: bool = False, method: str = "POST") -> Route:
-    """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item.
-
-    The verb is that of the route's name, or another. Its docstring describes it, and ends with an example.
-    """
+    """Return a route to a decider, in whose queue it puts a call; some take lists, with a result for each item."""
     call, result, _ = calls.VERBS[verb or name]
     asks = request_of(call)
 
@@ -282,15 +278,14 @@ def _read(what: str, call: Callable[..., Any], result: Any = _ANY) -> Route:
 
 
 async def _create(request: Request, asked: calls.NewDecider) -> Response:
-    service: Service = request.app
+    workers: WorkerPool = request.app.workers
     namespace, name = (check_name(what, request.path_params[what]) for what in ("namespace", "name"))
-    settings = asked.arguments()
-    making = asyncio.get_running_loop().run_in_executor(None, service.workers.create, namespace, name, settings)
+    making = asyncio.create_task(asyncio.to_thread(workers.create, namespace, name, asked.arguments()))
     try:
         is_new = await asyncio.shield(making)
     except asyncio.CancelledError:  # as in `DeciderWorker.submit`: it may exist by now
         is_new = await making
-    worker = service.workers.get(namespace, name)
+    worker = workers.get(namespace, name)
     if is_new:
         caller = request.scope["state"]["caller"].name
         _LOG.info("a decider was made", extra={"decider": worker.title, "caller": caller})
@@ -400,11 +395,6 @@ _ROUTES = [  # in the order in which they are tried
     *page_routes(_PAGE, "Files of the desk."),
 ]  # fmt: skip
 _VERBS = frozenset(route.path.rpartition("/")[2] for route in _ROUTES if route.role) - {"v1", "{name}"}
-"""Verbs that are counted by name."""
-
-
-# Their documentation.
-
 _ABOUT = "Deciders that learn from right and wrong. Every event is on the disk before its answer."
 
 

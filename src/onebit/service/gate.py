@@ -26,7 +26,7 @@ from onebit.decider.client import LARGEST_BODY, MOST_AT_ONCE
 from onebit.decider.log import to_json
 from onebit.decider.requests import checked, parsed
 from onebit.machine_memory import MemoryBudgetError
-from onebit.service.tokens import ANYBODY, Token, Tokens, check_name
+from onebit.service.access import ANYBODY, Token, Tokens, check_name
 
 _HEADERS = [  # of every response, beside a content security policy
     (b"x-content-type-options", b"nosniff"),

@@ -22,8 +22,8 @@ from onebit.decider.tickets import LogError, LogWriteError, OwnedError, Status, 
 from onebit.extras import require_extra
 from onebit.files import make_folder
 from onebit.machine_memory import Budget, MemoryBudgetError
+from onebit.service.access import check_name
 from onebit.service.gate import Problem
-from onebit.service.tokens import check_name
 
 _MOST_DECIDERS = 200  # maximum number of deciders; each has a thread and a file
 _MOST_WAITING = 10_000  # maximum number of queued requests for one decider

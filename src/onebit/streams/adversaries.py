@@ -97,15 +97,10 @@ def proved_margin(X: Floats, y: Integers, separators: Floats, kind: str) -> floa
 
 def _check_size(rounds: int, n_features: int, margin: float, theorem: str, largest: str) -> None:
     if not rounds:
-        raise ValueError(
-            f"margin must be at most {largest}, or {theorem} has no example to show; got {margin!r}. Use a smaller "
-            "margin"
-        )
+        raise ValueError(f"margin must be at most {largest}, or {theorem} has no example to show; got {margin!r}")
     if rounds * n_features > _MOST_NUMBERS:
-        raise ValueError(
-            f"margin is too small to write the examples down: {margin!r} needs {rounds} rounds of {n_features} "
-            f"features, more than {_MOST_NUMBERS} numbers. Use a larger margin"
-        )
+        needed = f"{margin!r} needs {rounds} rounds of {n_features} features, more than {_MOST_NUMBERS} numbers"
+        raise ValueError(f"margin is too small to write the examples down: {needed}. Use a larger margin")
 
 
 def _random_labels(n: int, n_classes: int, seed: int) -> Integers:

@@ -1,12 +1,9 @@
 """Changes that make a stream harder or other: wrong labels, drift, rare classes, several right labels.
 
-Each wraps a pair ``(X, y)`` or a `DataSet` and returns the same kind, changed; the input is not modified. On the
-command line they are written before the data: ``noise:0.05:digits``, ``drift:gradual,at=0.3:paper_weak``,
-``imbalance:20:iris``, ``several:3:digits``, or two, ``noise:0.1:imbalance:20:iris``. There all but imbalance are drawn
-anew for every run, on its rounds in the order in which they are played.
-
-The change of a round depends on the seed, the round and its label alone: except where a position is given as a share of
-all rounds, a shorter stream is the beginning of a longer one.
+On the command line they are written before the data: ``drift:gradual,at=0.3:paper_weak``, or two,
+``noise:0.1:imbalance:20:iris``. There all but imbalance are drawn anew for every run, on its rounds in the order in
+which they are played. The change of a round depends on the seed, the round and its label alone: except where a position
+is given as a share of all rounds, a shorter stream is the beginning of a longer one.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +16,7 @@ import scipy.sparse
 from numpy.random import Generator
 
 from onebit.engine.randomness import CHANGE, random_numbers
-from onebit.import_paths import did_you_mean, once, read_setting, read_value
+from onebit.import_paths import did_you_mean, read_settings
 from onebit.inputs import Integers, check_choice, check_integer, check_number, check_rows, check_seed
 from onebit.labels import check_labels, classes_and_codes
 from onebit.streams.data_set import DataSet, Matrix, as_matrix
@@ -35,7 +32,7 @@ class Change(ABC):
 
     name: ClassVar[str]  # its name on the command line
     number: ClassVar[int]  # keeps its random numbers apart from those of other changes with the same seed
-    keeps_rounds: ClassVar[bool] = True  # whether there are as many rounds afterwards
+    keeps_rounds: ClassVar[bool] = True  # there are as many rounds afterwards
 
     @property
     def written(self) -> str:
@@ -262,7 +259,7 @@ def with_imbalance(stream: _Stream, ratio: float, seed: int = 0) -> _Stream:
 def with_several_right(
     stream: DataSet | tuple[Any, Any], n_right: int = 3, seed: int = 0, *, rule: str = "linear"
 ) -> tuple[Matrix, npt.NDArray[np.bool_]]:
-    """Return a stream in which several labels are right in every round: rows, and of every label whether it is right.
+    """Return rows, and of every label whether it is right, which several are in every round: for `onebit.play`.
 
     Parameters
     ----------
@@ -273,11 +270,6 @@ def with_several_right(
     rule : {"linear", "next"}
         Which are right: the highest of a random linear rule of the row, whose columns are standardised over all rows;
         or the label itself and the next ones in the order of the labels, the first after the last.
-
-    Returns
-    -------
-    X, right : array or CSR array of shape (rounds, features), array of bool of shape (rounds, K)
-        For `onebit.play`.
 
     Examples
     --------
@@ -317,8 +309,7 @@ def _read_change(name: str, text: str) -> Change:
     first, *others = fields(CHANGES[name])
     known = [first.name, *(field.name for field in others)]
     try:
-        parts = [part.strip() for part in text.split(",") if part.strip()]
-        given = once((first.name, read_value(part)) if "=" not in part else read_setting(name, part) for part in parts)
+        given = read_settings(name, text, first.name)
         for setting in given:
             if setting not in known:
                 near = did_you_mean(setting, known)

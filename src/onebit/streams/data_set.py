@@ -147,10 +147,9 @@ class LearnerView(NamedTuple):
 
 @runtime_checkable
 class AdaptiveStream(Protocol):
-    """A stream that chooses each example by the learner's probabilities, before the guess is drawn.
+    """A stream that chooses each example by the learner's probabilities, before the guess is drawn; used once.
 
-    ``onebit.play(learner, stream)`` plays it. `next` returns None when the game is over. A stream is used once; make
-    another for another game.
+    ``onebit.play(learner, stream)`` plays it.
     """
 
     classes: Any

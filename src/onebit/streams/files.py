@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from onebit.streams.table import Table
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")  # data sets that come with scikit-learn
-SUFFIXES = {
+SUFFIXES = {  # what a file is, by its ending
     **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "text"),
     ".parquet": "parquet",
     **dict.fromkeys((".arff", ".arff.gz"), "arff"),
     **dict.fromkeys((".svm", ".svmlight", ".libsvm", ".svm.gz", ".svmlight.gz", ".libsvm.gz"), "svmlight"),
     ".npz": "npz",
 }
-"""What a file is, by its ending."""
 TABLES = ("text", "parquet", "arff")  # files with named columns, of which one is the label
 _ROOM = 4  # times the size of a file: what reading it takes
 _CHUNK = 1 << 20  # bytes that are unpacked at once
@@ -89,9 +88,8 @@ def read_table(path: str | Path, label: str | int | None = None, **options: Any)
             data = make_data_set(plain_name(path), X, found.labels, found.where)
             return replace(data, about=tuple(found.about.items()), encoder=encoder)
     for name in reading.given.keys() & {"label", "drop", "columns"}:
-        raise ValueError(
-            f"{path}: only tables (CSV, Parquet, ARFF) have columns to choose; got {name}={reading.given[name]!r}"
-        )
+        what = f"got {name}={reading.given[name]!r}"
+        raise ValueError(f"{path}: only tables (CSV, Parquet, ARFF) have columns to choose; {what}")
     with _reading_errors(path, reading):
         data = _read_svmlight(path) if kind == "svmlight" else _read_npz(path)
         if data.is_sparse:  # a learner keeps a number for each class and column, and a short row may name a high one
@@ -224,9 +222,8 @@ def _read_npz(path: Path) -> DataSet:
     except Exception as error:  # whatever comes of a damaged file
         raise ValueError(f"{path}: is not a whole npz file of plain arrays ({error})") from error
     if "y" not in held or not ("X" in held or held.keys() >= set(_SPARSE_PARTS)):
-        raise ValueError(
-            f"{path}: must hold X and y, or {', '.join(_SPARSE_PARTS)} and y; it holds {', '.join(found) or 'nothing'}"
-        )
+        holds = ", ".join(found) or "nothing"
+        raise ValueError(f"{path}: must hold X and y, or {', '.join(_SPARSE_PARTS)} and y; it holds {holds}")
     if "X" not in held:
         try:
             *parts, shape = (held[part] for part in _SPARSE_PARTS)

@@ -4,9 +4,7 @@ Three classes meet at the rows of W = (1, 0), (cos 30°, ±sin 30°): the label 
 drawn again while its two largest entries differ by less than 0.05. With probability 0.8, decided before any redrawing,
 the angle is uniform within ±15°, otherwise in [15°, 345°]: 80 % of the points are red, as in the caption. The strong
 set lies on the circle, the weak set's radius is uniform in (0, 1). The features are (x₁, x₂, 1)/√2. (Drawn as in the
-authors' published script; the caption alone is not enough.)
-
-Round t of seed s depends on s and t alone: a shorter stream is the beginning of a longer one.
+authors' published script; the caption alone is not enough.) A shorter stream is the beginning of a longer one.
 
 References
 ----------

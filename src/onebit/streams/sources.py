@@ -73,10 +73,8 @@ class Source(NamedTuple):
         X, y = _drawn(str(self.stream), rounds, seed)
         n_classes = _kind(str(self.stream))[0]
         if y.ndim == 1 and y.max() >= n_classes:
-            raise ValueError(
-                f"stream {self.stream}: label {y.max()} is missing from the first {_ENOUGH_ROUNDS} rounds of seed 0, "
-                "which tell how many classes there are; let it occur there"
-            )
+            where = f"the first {_ENOUGH_ROUNDS} rounds of seed 0, which tell how many classes there are"
+            raise ValueError(f"stream {self.stream}: label {y.max()} is missing from {where}; let it occur there")
         return X, y, n_classes
 
     def load(self) -> DataSet:
@@ -107,16 +105,15 @@ def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]
     found: list[Source] = []
     for text in given:
         before, _, rest = _split(text)
-        path = Path(rest)
-        inside = sorted(child for child in path.iterdir() if ending(child)) if path.is_dir() else [text]
-        if not inside:
+        path, names = Path(rest), [text]
+        if path.is_dir():
+            names = [f"{before}{child}" for child in sorted(path.iterdir()) if ending(child)]
+        if not names:
             raise ValueError(f"{path}: the folder has no data set; files end in {', '.join(SUFFIXES)}")
-        found += [_find(each if each is text else f"{before}{each}", reading) for each in inside]
+        found += [_find(name, reading) for name in names]
     if reading != PLAIN and all(source.reading == PLAIN for source in found):
-        raise ValueError(
-            f"{', '.join(source.name for source in found)}: only tables (CSV, Parquet, ARFF) have columns to choose "
-            f"and ways to be read; leave out {', '.join(reading.given)}"
-        )
+        titles, options = ", ".join(source.name for source in found), ", ".join(reading.given)
+        raise ValueError(f"{titles}: only tables (CSV, Parquet, ARFF) have columns to choose; leave out {options}")
     return _with_distinct_names(found)
 
 
@@ -164,11 +161,8 @@ def known_names() -> list[str]:
 
 def _exported(parameters: list[str]) -> dict[str, Callable[..., Any]]:
     """Return the functions that `onebit.streams` exports with these parameters."""
-    return {
-        name: function
-        for name, function in inspect.getmembers(onebit.streams, inspect.isfunction)
-        if list(inspect.signature(function).parameters) == parameters
-    }
+    found = inspect.getmembers(onebit.streams, inspect.isfunction)
+    return {name: each for name, each in found if list(inspect.signature(each).parameters) == parameters}
 
 
 def _with_distinct_names(sources: list[Source]) -> list[Source]:
@@ -210,17 +204,16 @@ def _kind(stream: str) -> tuple[int, bool]:
 def _drawn(stream: str, rounds: int, seed: int) -> tuple[Any, Integers]:
     """Return what the function draws, checked: a user's function may return anything."""
     drawn = _function_of(stream)(rounds, seed)
-    if not isinstance(drawn, tuple) or len(drawn) != 2:
-        raise ValueError(f"stream {stream}: must return X, y; returned {type(drawn).__name__}")
     try:
-        rows = check_rows(drawn[0])
-        labels = check_answers(drawn[1], rounds)
+        if not isinstance(drawn, tuple) or len(drawn) != 2:
+            raise ValueError(f"must return X, y; returned {type(drawn).__name__}")
+        rows, labels = check_rows(drawn[0]), check_answers(drawn[1], rounds)
         if rows.shape[0] != rounds:
             raise ValueError(f"X must have one row for each of the {rounds} rounds; got {rows.shape[0]}")
+        if labels.ndim == 1 and (labels.dtype.kind not in "iu" or labels.min() < 0):
+            raise ValueError(f"labels must be whole numbers, counted from 0; got {labels[:3].tolist()}, …")
     except ValueError as error:
         raise ValueError(f"stream {stream}: {error}") from error
-    if labels.ndim == 1 and (labels.dtype.kind not in "iu" or labels.min() < 0):
-        raise ValueError(f"stream {stream}: labels must be whole numbers, counted from 0; got {labels[:3].tolist()}, …")
     return as_matrix(rows), labels
 
 

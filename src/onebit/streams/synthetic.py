@@ -2,19 +2,16 @@
 
 SynSep and SynNonSep are documents as bags of words, separable and not. Each of nine topics has a code, 20 to 40 of the
 first 120 words. A document has the words of its topic's code except five of them, and 20 of the other 280 words, which
-are noise. Everything, also the codes, is drawn from the seed. Rows are sparse (scipy CSR): some 45 of 400 words occur.
-Linear learners play them three to four times as fast as dense ones, and a million rounds take 0.7 GB instead of 3.2.
-(BanditSVM is faster on dense ones: ``X.toarray()``.)
+are noise. Everything, also the codes, is drawn from the seed. Rows are sparse (scipy CSR): linear learners play them
+three to four times as fast as dense ones. (BanditSVM is faster on dense ones: ``X.toarray()``.)
 
-Round t of seed s depends on s and t alone: a shorter stream is the beginning of a longer one.
-
-The rows of `weak_margin` are close to the borders between classes, but never closer than the margin. With evenly spread
-rows few would be near it, and a smaller margin would hardly be harder.
+A shorter stream is the beginning of a longer one.
 """
 
 import math
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -33,20 +30,17 @@ _NOISE_WORDS = 20  # noise words of a document
 _WRONG_LABELS = 0.05  # of the set that is not separable
 _FAR = 2**32  # a document needs 26 numbers: the numbers of the codes start far beyond
 
-# Of the stream with a known margin.
 _AT_ONCE = 4096  # rows drawn at a time
 _CANDIDATES = 256  # each direction is the one of so many that is farthest from those before: all classes get room
 _HOPELESS = 50  # draws without a single row: the margin is too large for these classes
-
-# Of the stream with several right labels: a label is right where its direction's product is above the level.
-_N_LABELS, _N_FEATURES, _LEVEL, _NEAREST = 6, 4, 0.25, 0.05
+_N_LABELS, _N_FEATURES, _LEVEL, _NEAREST = 6, 4, 0.25, 0.05  # a label is right where a product is above the level
 
 
 def syn_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.csr_array, Integers]:
     """Return SynSep: nine classes of sparse binary rows, strongly separable.
 
-    Codes are drawn again until each has more than five words that another lacks. Then equal weights on the words of a
-    class's own code separate it from all others; the noise words, always 20, serve as the constant.
+    Each code has more than five words that another lacks: equal weights on the words of a class's own code separate it
+    from all others; the noise words, always 20, serve as the constant.
 
     Parameters
     ----------
@@ -93,9 +87,7 @@ def syn_non_sep(rounds: int = 1_000_000, seed: int = 0) -> tuple[scipy.sparse.cs
 
 def _codes(seed: int) -> tuple[Integers, Integers]:
     """Return the words of each class's code, increasing, and how many they are."""
-    attempt = 0
-    while True:
-        attempt += 1
+    for attempt in count(1):
         codes, sizes = np.zeros((_N_CLASSES, _LONGEST), dtype=np.int64), np.zeros(_N_CLASSES, dtype=np.int64)
         _draw_codes(seed, _FAR * attempt, codes, sizes)
         has = np.zeros((_N_CLASSES, _CODE_WORDS))
@@ -104,7 +96,8 @@ def _codes(seed: int) -> tuple[Integers, Integers]:
         own = has @ (1.0 - has).T
         np.fill_diagonal(own, _LONGEST)
         if own.min() > _MISSING:
-            return codes, sizes
+            break
+    return codes, sizes
 
 
 @jit_inline
@@ -170,13 +163,13 @@ def weak_margin(
 
     K directions are drawn, far apart, and divided by √K, so that their squared lengths add up to 1. A row is drawn
     evenly on the sphere, moved towards the border between its two nearest directions, or a little beyond, and kept if
-    its gap is from γ to 2γ. With more classes than features the rows are hardly ever strongly separable.
+    its gap is from γ to 2γ: with evenly spread rows few would be near the margin, and a smaller one would hardly be
+    harder. With more classes than features the rows are hardly ever strongly separable.
 
     Parameters
     ----------
     rounds, seed : int
-        How many rounds, at least 1, and the seed of the directions and the rows. A shorter stream is the beginning of a
-        longer one.
+        How many rounds, at least 1, and the seed of the directions and the rows.
     n_classes, margin, n_features : int, float, int
         K, at least 2; γ, above 0, the margin of the directions (the rows' largest weak margin is a little larger); at
         least 2 features.
@@ -233,24 +226,20 @@ def several_right(rounds: int = 100_000, seed: int = 0) -> tuple[Floats, npt.NDA
     Parameters
     ----------
     rounds, seed : int
-        How many rounds, at least 1, and the seed of the directions and the rows. A shorter stream is the beginning of a
-        longer one.
+        How many rounds, at least 1, and the seed of the directions and the rows.
 
     Returns
     -------
     X, right : array of shape (rounds, 5), array of bool of shape (rounds, 6)
-        Features, and of every label whether it is right. The margin of `several_right_separators` is 0.028.
+        Features, and of every label whether it is right; the margin is 0.028.
 
     Examples
     --------
     >>> X, right = several_right(rounds=1000, seed=1)
     >>> bool(right.any(axis=1).all()), float(right.sum(axis=1).mean())
     (True, 2.051)
-    >>> sides = np.where(right, 1.0, -1.0) * (X @ several_right_separators(seed=1).T)
-    >>> round(2.0 * float(sides.min()), 3)
-    0.028
     """
-    n, W = check_integer("rounds", rounds, low=1), several_right_separators(seed)
+    n, W = check_integer("rounds", rounds, low=1), _several_right_separators(seed)
     least = _NEAREST * np.linalg.norm(W[0]) / math.hypot(1.0, _LEVEL) / math.sqrt(2.0)
 
     def some_rows(generator: np.random.Generator) -> Floats:
@@ -262,8 +251,8 @@ def several_right(rounds: int = 100_000, seed: int = 0) -> tuple[Floats, npt.NDA
     return X, X @ W.T > 0.0
 
 
-def several_right_separators(seed: int = 0) -> Floats:
-    """Return the separators of `several_right`, one row for each label; their squared lengths add up to 1."""
+def _several_right_separators(seed: int = 0) -> Floats:
+    """Return a row for each label; their squared lengths add up to 1."""
     W = np.column_stack([directions(_N_LABELS, _N_FEATURES, seed), np.full(_N_LABELS, -_LEVEL / math.sqrt(_N_LABELS))])
     return W / math.hypot(1.0, _LEVEL)
 

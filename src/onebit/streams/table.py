@@ -20,8 +20,7 @@ from onebit.inputs import Floats
 from onebit.machine_memory import check_memory
 from onebit.streams.reading import Reading, option
 
-LABEL_NAMES = ("label", "class", "target", "y")
-"""A column of this name is the label unless another is asked for; without one it is the last column."""
+LABEL_NAMES = ("label", "class", "target", "y")  # of the column that is the label by default, otherwise the last
 # ASCII digits only: Python accepts 1_0 and ٣ as numbers, but in a file they are words.
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)")
 # Missing values as spreadsheets, R, pandas and UCI files write them, case-insensitive.
@@ -118,8 +117,6 @@ def _listed(texts: list[str]) -> str:
 
 
 class _TableColumns(NamedTuple):
-    """What the columns of a table hold."""
-
     features: list[TableColumn]
     labels: Any  # as they are written: whole numbers, truth values or words
     where: str  # the column of labels, for an error
@@ -154,14 +151,14 @@ def read_columns(table: Table, reading: Reading) -> _TableColumns:
             _check_counter(table, j, feature.values)
         features.append(feature)
         by_kind.setdefault(kind, []).append(f"{table.names[j]!r}{note}")
-    unused = sorted(set(range(len(table.names))).difference([target, *chosen]))
+    unused = [name for j, name in enumerate(table.names) if j not in {target, *chosen}]
     missing = [f"{table.names[j]!r} in {count} rows" for j, count in n_missing.items()]
     filled = "numbers filled with the mean, a column of 0 and 1 beside them says where; words: one more word"
     about = {
         "read as": table.description,
         "label": f"{table.names[target]!r} ({why})",
         "columns": "; ".join(f"{len(names)} of {kind}: {_listed(names)}" for kind, names in by_kind.items()),
-        "dropped": _shorten([table.names[j] for j in unused]) or "nothing",
+        "dropped": _shorten(unused) or "nothing",
         "missing": f"{_listed(missing)}; {filled}" if missing else "nothing",
     }
     return _TableColumns(features, labels, table.column(target, ","), about)
@@ -245,17 +242,14 @@ def _check_decimal_commas(table: Table, with_commas: list[int], with_points: lis
     is_clear = cells.str.contains(",", literal=True) & ~cells.str.contains(_THOUSAND_OR_DECIMAL)
     if not any(table.frame.select(is_clear.any()).row(0)):
         where, cell = _first(table, with_commas[0], ".*,")
-        raise ValueError(
-            f"{where}: is {cell!r}, which may mean {cell.replace(',', '.')} or {cell.replace(',', '')}; "
-            f"say {option('decimal', ',')} for the first, and write numbers without thousands separators for the second"
-        )
+        meanings = f"{cell.replace(',', '.')} or {cell.replace(',', '')}"
+        remedy = f"say {option('decimal', ',')} for the first, and write numbers without thousands separators"
+        raise ValueError(f"{where}: is {cell!r}, which may mean {meanings}; {remedy} for the second")
     has_points = table.frame.select(pl.col([f"{j}" for j in with_points]).str.contains(".", literal=True).any())
     for j in (int(column.name) for column in has_points if column[0]):
         where, cell = _first(table, j, r".*\.")
-        raise ValueError(
-            f"{where}: is {cell!r}, but column {table.names[with_commas[0]]!r} has decimal commas; write all "
-            f"numbers in one way, or leave one of the columns out: {option('drop', [table.names[j]])}"
-        )
+        other = f"column {table.names[with_commas[0]]!r} has decimal commas; write all numbers in one way"
+        raise ValueError(f"{where}: is {cell!r}, but {other}, or {table.leave_out(j)}")
 
 
 def _first(table: Table, j: int, pattern: str) -> tuple[str, str]:
@@ -292,10 +286,9 @@ def _feature(table: Table, j: int, numbers: _Numbers, reading: Reading) -> tuple
             return "dates, in days since 1970", "", TableColumn(name, "days", days)
     is_identifier = reading.max_words is None and len(counts) == len(cells) >= _FEW_ROWS
     if is_identifier or len(counts) > (reading.max_words or _MOST_WORDS):
-        raise ValueError(
-            f"{table.column(j)} has {len(counts)} different words in {len(cells)} rows. A name, a code or free text is "
-            f"no feature: {table.leave_out(j)}, or allow one column per word with {option('max_words', len(counts))}"
-        )
+        what = f"has {len(counts)} different words in {len(cells)} rows. A name, a code or free text is no feature"
+        remedy = f"{table.leave_out(j)}, or allow one column per word with {option('max_words', len(counts))}"
+        raise ValueError(f"{table.column(j)} {what}: {remedy}")
     words = sorted(counts)
     positions = {word: at for at, word in enumerate([*words, None])}
     values = np.fromiter(map(positions.__getitem__, cells), np.int64, len(cells))
@@ -334,17 +327,13 @@ def _finite(table: Table, j: int, column: pl.Series) -> Floats:
 def _check_counter(table: Table, j: int, values: Floats) -> None:
     """Raise if a column counts the rows, from 0 or 1."""
     if len(values) >= _FEW_ROWS and values[0] in (0.0, 1.0) and bool((np.diff(values) == 1.0).all()):
-        raise ValueError(
-            f"{table.column(j)} counts the rows ({values[0]:g}, {values[1]:g}, …), which says nothing about a label: "
-            f"{table.leave_out(j)}, or keep it by naming it in columns (--columns)"
-        )
+        what = f"counts the rows ({values[0]:g}, {values[1]:g}, …), which says nothing about a label"
+        remedy = f"{table.leave_out(j)}, or keep it by naming it in columns (--columns)"
+        raise ValueError(f"{table.column(j)} {what}: {remedy}")
 
 
 def _labels(table: Table, target: int) -> Any:
-    """Return whole numbers if all labels are written as such, so that 10 comes after 9; otherwise words.
-
-    Two labels that are written differently, 7 and 007, stay two.
-    """
+    """Return whole numbers if all labels are written as such, so that 10 comes after 9; otherwise words."""
     column = table.frame.to_series(target)
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:
         values = column.to_numpy()
@@ -352,8 +341,7 @@ def _labels(table: Table, target: int) -> Any:
         labels: list[str] = column.cast(pl.String).to_list()
         numbers = _numbers_of_labels(set(labels))
         if numbers is None:
-            # NumPy strings all take as much room as the longest one.
-            check_memory(4 * len(labels) * max(map(len, labels)))
+            check_memory(4 * len(labels) * max(map(len, labels)))  # each takes as much room as the longest one
             return np.array(labels)
         values = np.array([numbers[label] for label in labels])
     is_real = np.isfinite(values) & (values != np.trunc(values)) if values.dtype.kind == "f" else np.zeros(1)
@@ -365,7 +353,7 @@ def _labels(table: Table, target: int) -> Any:
 
 
 def _numbers_of_labels(labels: set[str]) -> dict[str, Any] | None:
-    """Return the numbers that all labels are, if these tell them apart, or None."""
+    """Return the numbers that all labels are, if these tell them apart (7 and 007 stay two), or None."""
     if all(map(_WHOLE.fullmatch, labels)):
         is_small = max(map(len, labels)) < 21 and max(abs(int(label)) for label in labels) < 2**63
         return {label: int(label) for label in labels} if is_small else None

@@ -108,13 +108,9 @@ def _as_utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
 
 
 def _find_delimiter(sample: str, is_whole: bool = True) -> str:
-    r"""Return the delimiter between cells; the last line may be cut off unless the sample is whole.
+    """Return the sign that comes equally often in every line; the last may be cut off unless the sample is whole.
 
-    It is the character that occurs equally often in every line. Of two such characters it is the more frequent one, but
-    never a comma that is a decimal comma: ``5,1;3,5`` are two cells.
-
-    >>> _find_delimiter("a,b;c,d\n"), _find_delimiter("5,1;3,5;x\n4,9;3;y\n"), _find_delimiter("1,2,3;4\n")
-    (',', ';', ',')
+    Of two such signs it is the more frequent one, but never a comma that is a decimal comma: ``5,1;3,5`` are two cells.
     """
     bare = re.sub(r'"[^"]*"', "q", sample)  # quoted text contains no delimiters
     lines = [line for line in re.split(r"[\r\n]+", bare) if line.strip()]
@@ -181,11 +177,7 @@ def _records(path: Path, text: bytes, delimiter: str) -> Iterator[tuple[int, lis
 
 
 def _header_is_first(cells: pl.DataFrame, reading: Reading) -> bool:
-    """Return whether the first row names the columns.
-
-    It does if one of its cells is a name that the user gave; or is a usual name of labels and comes nowhere else in its
-    column; or if none of its cells is a number, and none comes again or there are only numbers below one of them.
-    """
+    """Return whether the first row names the columns, as docs/files.md says."""
     first, below = cells.row(0), cells.slice(1)
     repeats = below.select((pl.col(name) == cell).any() for name, cell in zip(cells.columns, first, strict=True)).row(0)
     usual = () if isinstance(reading.label, str) else LABEL_NAMES

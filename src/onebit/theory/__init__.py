@@ -7,7 +7,7 @@ from onebit.theory.multivariate import FeatureMap, MultivariatePolynomial
 from onebit.theory.polynomials import ChebyshevConstruction, Halfspaces, RationalConstruction
 from onebit.theory.separability import Margin, Progress, margin
 from onebit.theory.weak_labeling import SetSplitting, WeakLabeling
-from onebit.theory.weak_to_strong import Looseness, StrongSeparators, measure_looseness, strong_separators
+from onebit.theory.weak_to_strong import Looseness, StrongSeparators, measure_looseness
 
 __all__ = [
     "Certificate",
@@ -28,7 +28,6 @@ __all__ = [
     "margin",
     "measure_looseness",
     "sharper_margin",
-    "strong_separators",
     "transformed_margin",
     "verify_certificate",
     "verify_separator",

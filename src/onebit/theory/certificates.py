@@ -39,7 +39,6 @@ class Certificate:
     """Weights over the conditions of Definition 1 that prove how large a margin can be at most."""
 
     kind: Kind
-    """Either "weak" or "strong"."""
     examples: Integers
     """The row t of each condition."""
     classes: npt.NDArray[Any]
@@ -63,7 +62,6 @@ class Separator:
     """Vectors that prove how large a margin is at least."""
 
     kind: Kind
-    """Either "weak" or "strong"."""
     classes: npt.NDArray[Any]
     """The label of each vector."""
     vectors: Floats
@@ -75,12 +73,7 @@ class Separator:
 def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = None, *, classes: Any = None) -> bool:
     """Return whether a certificate proves its limit, from the data alone.
 
-    Parameters
-    ----------
-    certificate : Certificate
-        From `margin`, or from anywhere else.
-    X, y, kernel, classes
-        As for `margin`. A condition on a label that is none of the classes proves nothing.
+    The data are given as to `margin`. A condition on a label that is none of the classes proves nothing.
 
     Examples
     --------
@@ -112,13 +105,7 @@ def verify_certificate(certificate: Certificate, X: Any, y: Any, kernel: Any = N
 def verify_separator(separator: Separator, X: Any, y: Any, kernel: Any = None) -> bool:
     """Return whether vectors have a separator's margin, on all the data.
 
-    Parameters
-    ----------
-    separator : Separator
-        From `margin`, or from anywhere else. It must have one vector for each of its classes, every label among these,
-        and a margin above 0.
-    X, y, kernel
-        As for `margin`.
+    It must have one vector for each of its classes, every label among these, and a margin above 0.
 
     Examples
     --------

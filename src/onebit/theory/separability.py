@@ -53,13 +53,11 @@ class Margin:
     """
 
     weak: float
-    """The largest weak margin that was found; the vectors have it. 0.0 if none was."""
     strong: float
-    """The largest strong margin that was found; the vectors have it. 0.0 if none was."""
+    """The largest margins that were found; the vectors have them. 0.0 if none was."""
     weak_limit: float
-    """No weak margin is larger. 0.0: the set is proved not to be weakly separable."""
     strong_limit: float
-    """No strong margin is larger. 0.0: the set is proved not to be strongly separable."""
+    """No weak, or strong, margin is larger. 0.0: the set is proved not to be weakly, or strongly, separable."""
     weak_vectors: Floats | None
     strong_vectors: Floats | None
     weak_certificate: Certificate
@@ -85,21 +83,21 @@ class Margin:
     @property
     def weak_separator(self) -> Separator | None:
         """Why the weak margin is at least `weak`; None if none was found."""
-        vectors = self.weak_vectors
-        return None if vectors is None else Separator("weak", self.classes, vectors, self.weak)
+        return self._separator("weak", self.weak_vectors, self.weak)
 
     @property
     def strong_separator(self) -> Separator | None:
         """Why the strong margin is at least `strong`; None if none was found."""
-        vectors = self.strong_vectors
-        return None if vectors is None else Separator("strong", self.classes, vectors, self.strong)
+        return self._separator("strong", self.strong_vectors, self.strong)
+
+    def _separator(self, kind: Kind, vectors: Floats | None, margin: float) -> Separator | None:
+        return None if vectors is None else Separator(kind, self.classes, vectors, margin)
 
     @property
     def mixed_classes(self) -> list[Any]:
         """The classes that provably no hyperplane through the origin tells from all the rest."""
         lengths = [certificate.length for certificate in self.strong_certificates]
-        mixed: list[Any] = self.classes[np.equal(lengths, 0.0)].tolist()
-        return mixed
+        return list(self.classes[np.equal(lengths, 0.0)].tolist())
 
     @property
     def promises(self) -> list[Claim]:
@@ -181,7 +179,7 @@ def margin(
     largest = float(np.abs(rows).max())
     if kernel is None and largest * math.sqrt(rows.shape[1]) > _LONGEST:
         raise ValueError(f"X must have rows no longer than {_LONGEST:g}; it holds {largest!r}. Divide all of X by 1e10")
-    report = on_progress if on_progress is not None else lambda _progress: None
+    report = on_progress or (lambda _progress: None)
     search = _Search(Examples.of(rows, codes, kernel), names, report)
     weak, strong = search.two_classes() if len(names) == 2 else search.many_classes()
     report(Progress(1.0, "done", max(_gap(weak.margin, weak.limit), _gap(strong.margin, strong.limit))))
@@ -286,10 +284,7 @@ class _Search:
         return vectors / (length or 1.0)
 
     def _solve(self, strong_class: int | None, name: str, start: float, share: float) -> _Side:
-        """Return the best of as many attempts as it takes for the two sides of a hull to meet.
-
-        The problem is `share` of the whole search, and `start` of it was done before.
-        """
+        """Return the best of as many attempts as it takes for a hull's sides to meet, `share` of the whole search."""
         furthest = 0.0
 
         def report(gap: float) -> None:
@@ -355,8 +350,7 @@ class _Search:
 
 def _kernel_points(rows: Floats, kernel: Kernel) -> tuple[float, Floats]:
     """Return the root of the largest k(x, x), and points no longer than 1 whose products are the kernel's over it."""
-    parts = np.split(rows, range(_BLOCK, len(rows), _BLOCK))
-    left = np.concatenate([np.diagonal(kernel(part)) for part in parts])
+    left = np.concatenate([np.diagonal(kernel(part)) for part in np.split(rows, range(_BLOCK, len(rows), _BLOCK))])
     if not np.isfinite(left).all() or left.min() < 0.0:
         raise ValueError(f"kernel must have finite k(x, x) ≥ 0; {kernel!r} gives {left.min()!r}")
     largest, factor, count = float(left.max()), np.zeros((len(rows), 16)), 0

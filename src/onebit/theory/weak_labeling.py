@@ -20,11 +20,11 @@ from scipy.optimize import linprog
 
 from onebit.engine.randomness import STREAM, random_numbers
 from onebit.inputs import check_integer, check_number, check_seed
-from onebit.theory.exact import Number, Objects, check_point, vanishing_weights, whole_multiple
+from onebit.theory.exact import Objects, check_point, vanishing_weights, whole_multiple
 
 _Vector = tuple[Fraction, ...]
 _Weights = tuple[_Vector, ...]
-_Choices = tuple[tuple[int, int], ...]  # a fact "x is not i", and the label that beats i there
+_Choices = tuple[tuple[int, int], ...]  # the index of a fact "x is not i", and the label that beats i there
 
 _WHOLE = 2  # the label of the subsets and of the origin, which the other two labels have to beat at the elements
 # Simple weights first: they are easier to read, and to calculate with. At last the weights as they are.
@@ -32,12 +32,17 @@ _DENOMINATORS = (1, 2, 10, 100, 10_000, 2**1100)
 _ROUNDING = 1e-9  # what is smaller is the linear program's rounding: t, and multipliers as a share of the largest
 
 
-class Fact(NamedTuple):
-    """What one round proved: that the features have the label, or have not; made by `it_is` and `it_is_not`."""
+@dataclass(frozen=True)
+class Fact:
+    """What one round proved: that the features have the label (a strong label), or have not (a weak label)."""
 
-    features: _Vector
+    features: Any
     label: int
-    holds: bool
+    holds: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(check_point("features", self.features)))
+        check_integer("label", self.label, low=0)
 
     def allows(self, scores: Sequence[Fraction | int]) -> bool:
         """Return whether the scores ⟨w₁,x⟩,…,⟨w_K,x⟩, or multiples of them, agree with this."""
@@ -50,14 +55,11 @@ class Fact(NamedTuple):
         return f"({', '.join(map(str, self.features))}) is {'' if self.holds else 'not '}{self.label}"
 
 
-def it_is(features: Sequence[Number], label: int) -> Fact:
-    """Return the fact that the features have that label (a strong label)."""
-    return Fact(tuple(check_point("features", features)), check_integer("label", label, low=0), True)
+class Answer(NamedTuple):
+    """What the search found: weights that agree with every fact or None, and how many nodes it looked at."""
 
-
-def it_is_not(features: Sequence[Number], label: int) -> Fact:
-    """Return the fact that the features do not have that label (a weak label)."""
-    return it_is(features, label)._replace(holds=False)
+    weights: _Weights | None
+    n_nodes: int
 
 
 class WeakLabeling:
@@ -72,7 +74,7 @@ class WeakLabeling:
 
     Examples
     --------
-    >>> problem = WeakLabeling([it_is([1, 0], 0), it_is_not([0, 1], 0)], n_classes=2)
+    >>> problem = WeakLabeling([Fact([1, 0], 0), Fact([0, 1], 0, holds=False)], n_classes=2)
     >>> problem.is_solved_by([[1, 0], [0, 1]]), problem.is_solved_by([[1, 1], [0, 0]])
     (True, False)
     >>> [str(fact) for fact in problem.broken_by([[1, 1], [0, 0]])]
@@ -83,9 +85,7 @@ class WeakLabeling:
         self.facts = tuple(facts)
         self.n_classes = check_integer("n_classes", n_classes, low=1)
         if not self.facts or not all(isinstance(fact, Fact) for fact in self.facts):
-            raise ValueError(
-                f"facts must hold at least one fact, made by it_is(x, label) or it_is_not(x, label); got {self.facts!r}"
-            )
+            raise ValueError(f"facts must hold at least one fact, and nothing but Fact(x, label); got {self.facts!r}")
         self.n_features = len(self.facts[0].features)
         for i, fact in enumerate(self.facts):
             if fact.label >= self.n_classes:
@@ -118,6 +118,65 @@ class WeakLabeling:
         whole, _ = whole_multiple(np.ravel(checked))
         scores: list[list[int]] = (self.whole_features @ whole.reshape(self.n_classes, -1).T).tolist()
         return scores
+
+    def solve(self, max_nodes: int | None = None) -> Answer:
+        """Return weights that agree with every fact, or None as their weights if there are none.
+
+        Parameters
+        ----------
+        max_nodes : int, optional
+            Give up after so many nodes, with a RuntimeError. The time grows exponentially with the facts "x is not i".
+
+        Examples
+        --------
+        >>> splitting = SetSplitting(3, [{0, 1}, {1, 2}])
+        >>> answer = splitting.to_weak_labeling().solve()
+        >>> sorted(splitting.split_of(answer.weights)) in ([1], [0, 2])
+        True
+        >>> SetSplitting(3, [{0, 1}, {1, 2}, {0, 2}]).to_weak_labeling().solve()
+        Answer(weights=None, n_nodes=6)
+        """
+        if max_nodes is not None:
+            check_integer("max_nodes", max_nodes, low=1)
+        stack: list[_Choices] = [()]
+        n_nodes = 0
+        while stack:
+            if n_nodes == max_nodes:
+                raise RuntimeError(
+                    f"no answer after max_nodes={max_nodes} nodes; raise max_nodes or shrink the problem"
+                )
+            choices, n_nodes = stack.pop(), n_nodes + 1
+            weights = self._agreeing_weights(choices)
+            # A leaf: these choices contradict each other, whatever is chosen besides.
+            if weights is None:
+                continue
+            scores = self._scores(weights)
+            broken = next((i for i, fact in enumerate(self.facts) if not fact.allows(scores[i])), None)
+            if broken is None:
+                return Answer(weights, n_nodes)
+            # Labels that nothing has named so far are alike: the first stands for all of them.
+            named = {fact.label for fact in self.facts} | {winner for _, winner in choices}
+            unnamed = [label for label in range(self.n_classes) if label not in named]
+            winners = sorted({*named, *unnamed[:1]} - {self.facts[broken].label})
+            # Depth first keeps few nodes at a time; reversed, so that the lowest label is tried first.
+            stack.extend((*choices, (broken, winner)) for winner in reversed(winners))
+        return Answer(None, n_nodes)
+
+    def _agreeing_weights(self, choices: _Choices) -> _Weights | None:
+        """Return weights that agree with every fact "x is i" and let each chosen label win at its fact, or None."""
+        facts, K, d = self.facts, self.n_classes, self.n_features
+        sure = [(index, fact.label) for index, fact in enumerate(facts) if fact.holds]
+        beats = [(index, own, other) for index, own in sure for other in range(K) if other != own]
+        beats += [(index, winner, facts[index].label) for index, winner in choices]
+        rows = np.zeros((len(beats), K, d), dtype=object)
+        for row, (index, winner, loser) in zip(rows, beats, strict=True):
+            row[winner], row[loser] = self.whole_features[index], -self.whole_features[index]
+        # the last class's weights are 0, so its columns drop out.
+        flat = _positive_solution(rows[:, :-1].reshape(len(beats), (K - 1) * d))
+        if flat is None:
+            return None
+        flat += (Fraction(0),) * d
+        return tuple(flat[start : start + d] for start in range(0, len(flat), d))
 
 
 @dataclass(frozen=True)
@@ -157,6 +216,17 @@ class SetSplitting:
             raise ValueError(f"{name} must be a set of elements; got {elements!r}")
         return frozenset(check_integer(f"an element of {name}", i, low=0, high=self.n_elements - 1) for i in elements)
 
+    @classmethod
+    def random(cls, n_elements: int, n_subsets: int, size: int, seed: int) -> "SetSplitting":
+        """Return an instance with random subsets of one size, drawn independently.
+
+        With subsets of 3 elements the instances turn from solvable to unsolvable at about 2.1 subsets per element.
+        """
+        check_integer("size", size, low=1, high=check_integer("n_elements", n_elements, low=1))
+        draws = random_numbers(check_seed(seed), STREAM)
+        subsets = range(check_integer("n_subsets", n_subsets, low=0))
+        return cls(n_elements, [set(draws.permutation(n_elements)[:size].tolist()) for _ in subsets])
+
     def is_solved_by(self, first: Collection[int]) -> bool:
         """Return whether no subset lies wholly in the part `first` or wholly outside it."""
         part = self._check_elements("first", first)
@@ -167,7 +237,7 @@ class SetSplitting:
         members: list[Collection[int]] = [(), *([i] for i in range(self.n_elements)), *self.subsets]
         rows = [[int(i in subset) for i in range(self.n_elements)] + [1] for subset in members]
         elements = range(1, self.n_elements + 1)
-        return WeakLabeling([(it_is_not if t in elements else it_is)(x, _WHOLE) for t, x in enumerate(rows)], 3)
+        return WeakLabeling([Fact(x, _WHOLE, holds=t not in elements) for t, x in enumerate(rows)], 3)
 
     def weights_of(self, first: Collection[int]) -> _Weights:
         """Return the weights that a split with first part `first` stands for; they solve the weak labelling problem."""
@@ -186,91 +256,6 @@ class SetSplitting:
         """
         at_elements = self.to_weak_labeling()._scores(weights)[1 : self.n_elements + 1]
         return frozenset(i for i, (first, _, last) in enumerate(at_elements) if first > last)
-
-
-def random_set_splitting(n_elements: int, n_subsets: int, size: int, seed: int) -> SetSplitting:
-    """Return an instance with random subsets of one size, drawn independently.
-
-    With subsets of 3 elements the instances turn from solvable to unsolvable at about 2.1 subsets per element.
-    """
-    check_integer("n_elements", n_elements, low=1)
-    check_integer("n_subsets", n_subsets, low=0)
-    check_integer("size", size, low=1, high=n_elements)
-    generator = random_numbers(check_seed(seed), STREAM)
-    return SetSplitting(n_elements, [set(generator.permutation(n_elements)[:size].tolist()) for _ in range(n_subsets)])
-
-
-class Answer(NamedTuple):
-    """What the search found: weights that agree with every fact or None, and how many nodes it looked at."""
-
-    weights: _Weights | None
-    n_nodes: int
-
-
-def solve(problem: WeakLabeling, max_nodes: int | None = None) -> Answer:
-    """Return weights that agree with every fact, or None as their weights if there are none.
-
-    Parameters
-    ----------
-    problem : WeakLabeling
-        The facts.
-    max_nodes : int, optional
-        Give up after so many nodes, with a RuntimeError. The time grows exponentially with the facts "x is not i".
-
-    Examples
-    --------
-    >>> splitting = SetSplitting(3, [{0, 1}, {1, 2}])
-    >>> answer = solve(splitting.to_weak_labeling())
-    >>> sorted(splitting.split_of(answer.weights)) in ([1], [0, 2])
-    True
-    >>> solve(SetSplitting(3, [{0, 1}, {1, 2}, {0, 2}]).to_weak_labeling())
-    Answer(weights=None, n_nodes=6)
-    """
-    if not isinstance(problem, WeakLabeling):
-        raise ValueError(f"problem must be a WeakLabeling; got {problem!r}")
-    if max_nodes is not None:
-        check_integer("max_nodes", max_nodes, low=1)
-    stack: list[_Choices] = [()]
-    n_nodes = 0
-    while stack:
-        if n_nodes == max_nodes:
-            raise RuntimeError(f"no answer after max_nodes={max_nodes} nodes; raise max_nodes or shrink the problem")
-        choices, n_nodes = stack.pop(), n_nodes + 1
-        weights = _agreeing_weights(problem, choices)
-        # A leaf: these choices contradict each other, whatever is chosen besides.
-        if weights is None:
-            continue
-        scores = problem._scores(weights)
-        broken = next((i for i, fact in enumerate(problem.facts) if not fact.allows(scores[i])), None)
-        if broken is None:
-            return Answer(weights, n_nodes)
-        # Labels that nothing has named so far are alike: the first stands for all of them.
-        named = {fact.label for fact in problem.facts} | {winner for _, winner in choices}
-        unnamed = [label for label in range(problem.n_classes) if label not in named]
-        winners = sorted({*named, *unnamed[:1]} - {problem.facts[broken].label})
-        # Depth first keeps few nodes at a time; reversed, so that the lowest label is tried first.
-        stack.extend((*choices, (broken, winner)) for winner in reversed(winners))
-    return Answer(None, n_nodes)
-
-
-def _agreeing_weights(problem: WeakLabeling, choices: _Choices) -> _Weights | None:
-    """Return weights that agree with every fact "x is i" and let each chosen label win at its fact, or None.
-
-    A choice is the index of a fact "x is not i", and the label that beats i there.
-    """
-    facts, K, d = problem.facts, problem.n_classes, problem.n_features
-    sure = [(index, fact.label) for index, fact in enumerate(facts) if fact.holds]
-    beats = [(index, own, other) for index, own in sure for other in range(K) if other != own]
-    beats += [(index, winner, facts[index].label) for index, winner in choices]
-    rows = np.zeros((len(beats), K, d), dtype=object)
-    for row, (index, winner, loser) in zip(rows, beats, strict=True):
-        row[winner], row[loser] = problem.whole_features[index], -problem.whole_features[index]
-    # the last class's weights are 0, so its columns drop out.
-    flat = _positive_solution(rows[:, :-1].reshape(len(beats), (K - 1) * d))
-    if flat is None:
-        return None
-    flat += (Fraction(0),) * d
-    return tuple(flat[start : start + d] for start in range(0, len(flat), d))
 
 
 def _positive_solution(rows: Objects) -> _Vector | None:
@@ -358,8 +343,7 @@ def measure_solving(
     sizes : sequence of int
         Numbers of elements N, each at least 3.
     subsets_per_element, repeats, seed : float, int, int
-        The subsets of a problem are this times N, rounded; problems per size; seed of the first of each size, from
-        which the others count on.
+        Subsets of a problem over N, rounded; problems per size; seed of each size's first, from which the others count.
     """
     check_number("subsets_per_element", subsets_per_element, above=0.0)
     check_integer("repeats", repeats, low=1)
@@ -367,10 +351,10 @@ def measure_solving(
     for n_elements in [check_integer(f"sizes[{i}]", size, low=3) for i, size in enumerate(sizes)]:
         n_subsets = round(subsets_per_element * n_elements)
         for number in range(seed, seed + repeats):
-            problem = random_set_splitting(n_elements, n_subsets, size=3, seed=number).to_weak_labeling()
+            problem = SetSplitting.random(n_elements, n_subsets, size=3, seed=number).to_weak_labeling()
             # the clock starts after the problem is built: building is not solving.
             start = time.perf_counter()
-            answer = solve(problem)
+            answer = problem.solve()
             seconds = time.perf_counter() - start
             rows.append(SolvingRow(n_elements, n_subsets, number, answer.weights is not None, answer.n_nodes, seconds))
     return rows

@@ -1,7 +1,7 @@
 """Theorem 5's proof, carried out: weak separators in the unit ball become strong ones in the rational kernel's space.
 
-All numbers are exact but the coordinates of the vectors, which are irrational and come as floats. `measure_looseness`
-measures how much larger than guaranteed the strong margins are. See docs/theory/margin-transformation.md.
+All numbers are exact but the coordinates of the vectors, which are irrational and come as floats. See
+docs/theory/margin-transformation.md.
 
 References
 ----------
@@ -61,6 +61,22 @@ class StrongSeparators:
     (-21.9, -22.9)
     """
 
+    @classmethod
+    def from_data(cls, X: Any, y: Any, construction: _Construction | None = None) -> "StrongSeparators":
+        """Return those of the largest weak margin of labelled examples in the unit ball, sparse or not.
+
+        >>> made = StrongSeparators.from_data(*wedges())
+        >>> made.squared_margin(*wedges()) >= Fraction(1, made.stated_margin.inverse_square)
+        True
+        """
+        rows = dense(check_rows(X))
+        found = largest_margins(rows, y)
+        if found.weak_vectors is None:
+            raise ValueError("X, y must be weakly separable for Theorem 5; see margin(X, y).weak_certificate")
+        check_unit_ball(rows)
+        gamma = weak_margin_of(found.weak_vectors, rows, encode_labels(check_labels(y, len(rows)), found.classes))
+        return cls(found.weak_vectors, gamma, construction, classes=found.classes)
+
     def __init__(
         self, weak_vectors: Any, margin: Number, construction: _Construction | None = None, *, classes: Any = None
     ) -> None:
@@ -74,14 +90,12 @@ class StrongSeparators:
             )
         # γ₁ or γ₂, and how often the proof has it: 2γ₁ or 4γ₂.
         margins = {ChebyshevConstruction: (stated.chebyshev, 2), RationalConstruction: (stated.rational, 4)}
-        if construction is None:
-            construction = max(margins, key=lambda each: margins[each][0].log2)
-        if construction not in margins:
+        self.construction = construction or max(margins, key=lambda each: margins[each][0].log2)
+        if self.construction not in margins:
             raise ValueError(
                 f"construction must be ChebyshevConstruction or RationalConstruction; got {construction!r}"
             )
-        self.construction = construction
-        self.stated_margin, times = margins[construction]
+        self.stated_margin, times = margins[self.construction]
         """γ₁ or γ₂, as Theorem 5 states it."""
         self.proved_margin = self.stated_margin._replace(factor=self.stated_margin.factor // times**2)
         """1/(√K·B), the strong margin that the proof gives."""
@@ -122,33 +136,6 @@ class StrongSeparators:
         return Fraction(max(2 * least, 0)) ** 2 / self.proved_margin.inverse_square
 
 
-def strong_separators(X: Any, y: Any, construction: _Construction | None = None) -> StrongSeparators:
-    """Return Theorem 5's construction for labelled examples, from the separators with the largest weak margin.
-
-    Parameters
-    ----------
-    X, y : arrays
-        Weakly separable examples in the unit ball, sparse or not, and their labels.
-    construction : ChebyshevConstruction or RationalConstruction, optional
-        Theorem 7 or Theorem 8; by default the one with the larger margin.
-
-    Examples
-    --------
-    >>> from onebit.streams import wedges
-    >>> X, y = wedges()
-    >>> made = strong_separators(X, y)
-    >>> made.squared_margin(X, y) >= Fraction(1, made.stated_margin.inverse_square)
-    True
-    """
-    rows = dense(check_rows(X))
-    found = largest_margins(rows, y)
-    if found.weak_vectors is None:
-        raise ValueError("X, y must be weakly separable for Theorem 5; see margin(X, y).weak_certificate")
-    check_unit_ball(rows)
-    gamma = weak_margin_of(found.weak_vectors, rows, encode_labels(check_labels(y, len(rows)), found.classes))
-    return StrongSeparators(found.weak_vectors, gamma, construction, classes=found.classes)
-
-
 def weak_margin_of(vectors: Any, X: Any, positions: Any) -> Fraction:
     """Return the weak margin of vectors with Σ‖wᵢ‖² ≤ 1, by Definition 1, exactly; at most 0 if they have none.
 
@@ -176,14 +163,10 @@ class Looseness(NamedTuple):
     data: str
     n_examples: int
     n_classes: int
-    weak: float
-    """γ, the largest weak margin in R^d."""
-    guaranteed_log2: float
-    """log₂ γ' as Theorem 5 states it."""
-    sharper_log2: float
-    """log₂ γ' as its proof allows."""
-    measured: float
-    """The largest strong margin in the rational kernel's space."""
+    weak: float  # γ, the largest weak margin in R^d
+    guaranteed_log2: float  # log₂ γ' as Theorem 5 states it
+    sharper_log2: float  # and as its proof allows
+    measured: float  # the largest strong margin in the rational kernel's space
 
     @property
     def measured_log2(self) -> float:
@@ -194,10 +177,7 @@ class Looseness(NamedTuple):
 def measure_looseness(sizes: Sequence[int] = _SIZES, seed: int = 0) -> list[Looseness]:
     """Return one row for Figure 1's wedges and one for the beginning of `paper_weak` at each size.
 
-    Parameters
-    ----------
-    sizes, seed : sequence of int, int
-        How many rounds of `paper_weak` to take, enough that all three classes occur, and the seed of the draw.
+    The sizes are numbers of rounds, enough that all three classes occur.
     """
     counts = [check_integer("sizes", size, low=1) for size in sizes]
     # One draw for all sizes: a smaller set is the beginning of a larger one, so its margins are no smaller.
@@ -212,7 +192,7 @@ def _measure_one(data: str, X: Floats, y: Integers) -> Looseness:
     if before.weak <= 0.0:
         raise ValueError(
             f"X, y must be weakly separable for Theorem 5; of {data!r} no weak margin was found, and it is at most "
-            f"{before.weak_limit:.3g} (see margin().weak_certificate)"
+            f"{before.weak_limit:.3g}"
         )
     guaranteed, sharper = transformed_margin(K, before.weak).log2, sharper_margin(K, before.weak).log2
     return Looseness(data, len(y), K, before.weak, guaranteed, sharper, after.strong)

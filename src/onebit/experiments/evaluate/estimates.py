@@ -14,18 +14,11 @@ is that of the logged draws alone, the larger of two estimates: one from the act
 propensities, which assumes that the rest of the probability is shared equally by the other labels. Rounds whose label
 was certain (p = 1) involve no randomness: there the known m is used, and where it is unknown there is no estimate.
 
-They assume that answers came equally often, whatever was guessed, and `answer_rates` is the part of it that a log can
-show: the share of answered rounds is compared between labels, and between propensities, by two generalised
-Mantel-Haenszel tests at half of `_UNEVEN` each, with blocks of `_BLOCK` consecutive rounds as strata, so that answers
-that are still to come, or came less often for a while, raise no warning. Groups are merged until each has at least
-`_FEWEST` rounds expected to be answered, and as many not.
-
 References
 ----------
 Dudík, Erhan, Langford, Li (2014). Doubly robust policy evaluation and optimization. Statistical Science 29.
 Swaminathan, Joachims (2015). The self-normalized estimator for counterfactual learning. NIPS 28.
-Mantel (1963). Chi-square tests with one degree of freedom; extensions of the Mantel-Haenszel procedure. Journal of the
-American Statistical Association 58.
+Mantel (1963). Chi-square tests with one degree of freedom. Journal of the American Statistical Association 58.
 """
 
 import math
@@ -57,8 +50,8 @@ _LEAST = 1e-3  # least probability before normalising
 _UNEVEN = 0.05  # the approximate rate of false warnings of uneven answers
 _EDGES = (0.1, 0.5, 0.9)  # between groups of propensities
 _RANGES = ["below 0.1", "0.1 to 0.5", "0.5 to 0.9", "0.9 and above"]
-_BLOCK = 50
-_FEWEST = 5.0
+_BLOCK = 50  # consecutive rounds between which answers are compared: they may still be to come, or lack for a while
+_FEWEST = 5.0  # rounds of a group expected to be answered, and as many not
 _Booleans = npt.NDArray[np.bool_]
 
 

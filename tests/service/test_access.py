@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 pytest.importorskip("starlette")
-from onebit.service.tokens import Tokens, _expiry, check_name
+from onebit.service.access import Tokens, _expiry, check_name
 from served import DESK, LIGHT, Served, is_problem
 
 
 def test_tokens_come_and_go_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.tokens._LOOK_AGAIN_SECONDS", -1.0)
+    monkeypatch.setattr("onebit.service.access._LOOK_AGAIN_SECONDS", -1.0)
     tokens = Tokens(tmp_path)
     assert tokens.caller(None) is not None
     token = Tokens(tmp_path).add("app", ["play"], ["shop"])
@@ -35,7 +35,7 @@ def test_tokens_come_and_go_while_it_runs(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_tokens_that_could_not_be_read_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onebit.service.tokens._LOOK_AGAIN_SECONDS", -1.0)
+    monkeypatch.setattr("onebit.service.access._LOOK_AGAIN_SECONDS", -1.0)
     token = Tokens(tmp_path).add("app", ["play"], ["shop"])
 
     def refuse(_tokens: Tokens) -> Any:
@@ -86,7 +86,7 @@ def test_tokens_expire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Served(tmp_path) as served:
         assert [served.ask("GET", "/v1", authorization=each).status for each in token.values()] == [200] * 3
         now = time.time() + 1801
-        monkeypatch.setattr("onebit.service.tokens.time.time", lambda: now)
+        monkeypatch.setattr("onebit.service.access.time.time", lambda: now)
         assert [served.ask("GET", "/v1", authorization=each).status for each in token.values()] == [401, 200, 200]
         refused = served.ask("POST", f"{DESK}/guess", {"record": {}}, authorization=token["short"])
         assert is_problem(refused, 401, "token 'short' expired at 20")
@@ -121,7 +121,7 @@ def test_a_token_from_before_tokens_expired_still_works(tmp_path: Path) -> None:
 CHANGE_AT_ONCE = """
 import os, sys
 from pathlib import Path
-from onebit.service.tokens import Tokens
+from onebit.service.access import Tokens
 
 folder, may_begin = Path(sys.argv[1]), os.pipe()
 for child in "abcd":
