@@ -86,25 +86,20 @@ class Estimate(NamedTuple):
     high: float
 
 
-class Weights(NamedTuple):
-    """How much the estimates rest on."""
-
-    effective: float
-    """The effective number of rounds: (Σw)²/Σw²."""
-    largest: float
-    telling: int
-    """Rounds in which a label with a propensity of at most ½ was tried and was informative about this learner."""
-
-
 class Estimates(NamedTuple):
     """All that was estimated of a learner, or why nothing could be."""
 
     found: dict[str, Estimate]
-    weights: Weights | None
     warnings: tuple[str, ...]
     """Why the estimates, if there are any, decide nothing."""
     notes: tuple[str, ...] = ()
     """Which estimates are not offered, or not in all rounds, and why."""
+    effective: float | None = None
+    """The effective number of rounds: (Σw)²/Σw². None, as the next two, where there are no estimates."""
+    largest: float | None = None
+    """The largest weight."""
+    telling: int | None = None
+    """Rounds in which a label with a propensity of at most ½ was tried and was informative about this learner."""
 
     @property
     def assumption(self) -> str:
@@ -181,7 +176,7 @@ def estimate(log: LoggedRounds, expected: _Expected) -> Estimates:
     used = log.is_answered & ~np.isnan(log.propensities)
     n_answered, n_used = int(log.is_answered.sum()), int(used.sum())
     if not n_used:
-        return Estimates({}, None, ("the log has no propensities, so there are bounds and no estimates",))
+        return Estimates({}, ("the log has no propensities, so there are bounds and no estimates",))
     right, wrong = _settle(log, guesses)
     certain = used & (log.propensities >= 1.0)
     if hidden := int((certain & ~right & ~wrong).sum()):
@@ -190,7 +185,7 @@ def estimate(log: LoggedRounds, expected: _Expected) -> Estimates:
             "guesses another: no estimate, only bounds. A log that now and then guesses at random (an exploration "
             "floor) allows estimates"
         )
-        return Estimates({}, None, (message,))
+        return Estimates({}, (message,))
     drawn = used & ~certain
     rounds = _Drawn(
         agrees=(guesses == log.guesses)[drawn],
@@ -213,13 +208,19 @@ def estimate(log: LoggedRounds, expected: _Expected) -> Estimates:
     squares = float(np.sum(of_all**2))
     telling = int(((rounds.propensities <= 0.5) & (rounds.agrees | (rounds.correct > 0.0))).sum())
     effective = float(of_all.sum()) ** 2 / squares if squares else 0.0
-    weights = Weights(effective, float(of_all.max(initial=0.0)), telling)
-    warnings = _warnings(rounds, weights)
+    largest = float(of_all.max(initial=0.0))
+    warnings = _warnings(rounds)
+    if len(rounds.propensities) and telling < _FEW_ROUNDS:
+        warnings.append(
+            f"only {telling} rounds in which an unlikely label was tried inform about it (largest "
+            f"weight {largest:.3g}, effective sample size {grouped(effective)}): too few for the "
+            "estimates to say more than the bounds"
+        )
     warnings += [rates.warning for rates in answer_rates(log) if rates.is_uneven]
     if n_used < n_answered:
         without = n_answered - n_used
         warnings.append(f"{grouped(without)} answered rounds have no propensity: the estimates are of the others")
-    return Estimates(found, weights, tuple(warnings), notes)
+    return Estimates(found, tuple(warnings), notes, effective, largest, telling)
 
 
 class _Drawn(NamedTuple):
@@ -335,7 +336,7 @@ def _on_both(rounds: _Drawn) -> tuple[float, float]:
     return float(np.sum(base + moved)), max(float(observed.sum()), rounds.planned(planned))
 
 
-def _warnings(rounds: _Drawn, weights: Weights) -> list[str]:
+def _warnings(rounds: _Drawn) -> list[str]:
     messages: list[str] = []
     if not len(rounds.propensities):
         return messages
@@ -361,12 +362,6 @@ def _warnings(rounds: _Drawn, weights: Weights) -> list[str]:
             why = "right guesses were answered less often than wrong ones, or the right label had no chance"
         mean = f"inverse propensities of right guesses average {total / n:.2f}, not 1"
         messages.append(f"{mean}: {why}; the estimates do not hold, the bounds do")
-    if weights.telling < _FEW_ROUNDS:
-        messages.append(
-            f"only {weights.telling} rounds in which an unlikely label was tried inform about it (largest "
-            f"weight {weights.largest:.3g}, effective sample size {grouped(weights.effective)}): too few for the "
-            "estimates to say more than the bounds"
-        )
     return messages
 
 
