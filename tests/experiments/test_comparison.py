@@ -10,7 +10,7 @@ import pytest
 
 from league_players import COIN
 from onebit.experiments import CellError, Spec, vowpal_wabbit
-from onebit.experiments.comparison import Comparison, Outcome, _settled, in_seconds, play_league, run_comparison
+from onebit.experiments.comparison import Comparison, Outcome, _in_seconds, _settled, play_league, run_comparison
 from onebit.experiments.entries import Entry, enter, every_learner, rival_entries
 from onebit.experiments.players import make_rounds
 from onebit.experiments.statistics import standings
@@ -302,7 +302,7 @@ def test_what_is_too_long_is_known_before_it_is_played() -> None:
 
 
 def test_example_of_in_seconds() -> None:
-    assert (in_seconds(12345.6), in_seconds(0.0123)) == ("12 346 s", "0.012 s")
+    assert (_in_seconds(12345.6), _in_seconds(0.0123)) == ("12 346 s", "0.012 s")
 
 
 def test_who_needs_one_right_label_is_left_out() -> None:

@@ -12,9 +12,9 @@ from onebit.experiments.paper import (
     PAPER_ROUNDS,
     SummaryRow,
     _parameters,
+    _published_curves,
     contestants,
-    published_curves,
-    published_learner,
+    published_curve,
     summarize,
 )
 from onebit.kernels import Custom, Polynomial, Rational
@@ -44,8 +44,10 @@ def test_the_shortest_game_knows_all_three_classes(tmp_path: Path) -> None:
 
 
 def test_every_published_curve_belongs_to_somebody() -> None:
-    names = {published_learner(entry.key) for entry in contestants()}
-    assert names - {None} == {learner for _, learner in published_curves()}
+    for dataset in DATASETS:
+        found = [published_curve(dataset, entry.key) for entry in contestants()]
+        published = {id(curve) for (name, _), curve in _published_curves().items() if name == dataset}
+        assert {id(each) for each in found if each} == published
 
 
 CONTESTANTS = {contestant.key: contestant for contestant in contestants()}
@@ -64,9 +66,9 @@ def row_of(dataset: str, key: str, finals: list[float], rounds: int = PAPER_ROUN
 
 
 def published(dataset: str, key: str) -> float:
-    name = published_learner(key)
-    assert name is not None
-    return float(published_curves()[dataset, name][1][-1])
+    curve = published_curve(dataset, key)
+    assert curve is not None
+    return float(curve[1][-1])
 
 
 def test_row_holds_the_numbers_of_the_last_round() -> None:
@@ -80,7 +82,7 @@ def test_row_holds_the_numbers_of_the_last_round() -> None:
 def test_every_contestant_of_a_full_run_has_the_papers_number() -> None:
     for key in CONTESTANTS:
         row = row_of("strong", key, [100.0])
-        assert row.published == (published("strong", key) if published_learner(key) else None)
+        assert row.published == (published("strong", key) if published_curve("strong", key) else None)
         assert (row.published is None) == (row.remark == "not in the paper")
 
 
@@ -121,7 +123,7 @@ def test_known_cause_is_named_even_where_wide_spread_hides_the_difference() -> N
 
 def test_explanations_are_about_contestants_and_say_what_they_are() -> None:
     for (dataset, key), text in paper._EXPLANATIONS.items():
-        assert published_learner(key) is not None
+        assert published_curve(dataset, key) is not None
         assert dataset in ("strong", "weak")
         assert text.startswith(("explained: ", "unexplained: "))
 
@@ -176,16 +178,11 @@ def test_curves_file_matches_numpy(tmp_path: Path) -> None:
         assert (int(line["min"]), int(line["max"])) == (min(column), max(column))
 
 
-def test_example_of_published_curves() -> None:
-    _, mistakes = published_curves()["strong", "perceptron-linear"]
-    assert float(mistakes[-1]) == 336.8
-
-
-def test_example_of_published_learner() -> None:
-    assert (published_learner("algorithm-2"), published_learner("multiclass-perceptron")) == (
-        "perceptron-rational",
-        None,
-    )
+def test_example_of_published_curve() -> None:
+    curve = published_curve("strong", "algorithm-1")
+    assert curve is not None
+    assert float(curve[1][-1]) == 336.8
+    assert published_curve("strong", "multiclass-perceptron") is None
 
 
 def test_example_of_parameters() -> None:

@@ -9,8 +9,9 @@ from rich.console import Console
 
 from onebit.cli import options
 from onebit.cli.options import several
-from onebit.decider.logged_rounds import is_decider, read_decider
+from onebit.decider.logged_rounds import read_decider
 from onebit.decider.settings import has_password, is_database
+from onebit.decider.sqlite import SQLiteLog
 from onebit.experiments.entries import parse_player
 from onebit.experiments.evaluate.estimates import ASSUMPTION, LEVEL, METHODS, answer_rates
 from onebit.experiments.evaluate.log import RIGHT, WRONG, LogColumns, LoggedRounds, read_log
@@ -20,7 +21,7 @@ from onebit.inputs import check_choice, check_seed
 from onebit.learners import load
 from onebit.reporting.console import prepare_report, print_facts, print_line, print_table, progress_bar
 from onebit.reporting.pages import Drawing, Sections, write_page
-from onebit.reporting.text import Cell, Table, grouped, write_csv
+from onebit.reporting.text import Cell, Table, fixed, grouped, write_csv
 from onebit.streams.data_set import in_lines
 from onebit.streams.preprocess import METHODS as PREPROCESSING
 from onebit.streams.preprocess import describe_preprocessing
@@ -88,7 +89,7 @@ def command(
     if twice := [title for title in titles if titles.count(title) > 1]:
         raise ValueError(f"--learners {twice[0]}: the learner is named twice; leave one out")
     labels = several(classes, ",") or None
-    is_read = is_decider(log)
+    is_read = is_database(log) or SQLiteLog.is_at(log)
     found = read_decider(log, labels, name) if is_read else read_log(log, columns, classes=labels, reading=reading)
     method = describe_preprocessing(preprocess, unit_length=False, is_sparse=hasattr(found.X, "indptr"))
     about = {**_describe_log(found), "preprocessing": f"{method}; for learners that do not scale columns"}
@@ -205,12 +206,11 @@ def _write_table(path: Path, rows: Sequence[Evaluation]) -> None:
     columns += ["against_the_log", "against_the_log_by", "estimates_assume", "warnings", "notes"]
     lines = []
     for row in rows:
-        facts, found, weights = row.known, row.estimates.found, row.estimates.weights
+        facts, of = row.known, row.estimates
         counts = facts.rounds, facts.right, facts.wrong, facts.unknown, facts.wrong, facts.wrong + facts.unknown
-        shares = [share for method in METHODS for share in found.get(method, (None, None, None))]
-        remarks = map("; ".join, (row.estimates.warnings, row.estimates.notes))
-        verdict = row.verdict, row.verdict_by, row.estimates.assumption
-        lines.append((row.title, *counts, *shares, *(weights or ("", "", "")), *verdict, *remarks))
+        shares = [share for method in METHODS for share in of.found.get(method, (None, None, None))]
+        rests_on, remarks = (of.effective, of.largest, of.telling), map("; ".join, (of.warnings, of.notes))
+        lines.append((row.title, *counts, *shares, *rests_on, row.verdict, row.verdict_by, of.assumption, *remarks))
     write_csv(path, columns, lines)
 
 
@@ -240,9 +240,8 @@ def _estimates_table(rows: Sequence[Evaluation]) -> Table:
     for row in rows[1:]:
         percent = {name: [f"{100 * end:.1f}" for end in found] for name, found in row.estimates.found.items()}
         shares = ["{} ({}–{})".format(*percent[name]) if name in percent else "" for name in METHODS]
-        rests_on, weights = ["", "", ""], row.estimates.weights
-        if weights is not None:
-            rests_on = [grouped(weights.effective), f"{weights.largest:.3g}", grouped(weights.telling)]
+        of = row.estimates
+        rests_on = [grouped(of.effective), fixed(of.largest, ".3g"), grouped(of.telling)]
         lines.append([row.title, *shares, *rests_on])
     notes = (
         f"estimated share of mistakes in the answered rounds, with {LEVEL:.0%} intervals; both cut to what is sure",

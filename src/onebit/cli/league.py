@@ -11,7 +11,7 @@ from rich.console import Console
 
 from onebit.cli import options
 from onebit.cli.options import Games, play_and_show, several
-from onebit.experiments.comparison import Comparison, Outcome, in_seconds, play_league, write_outcomes
+from onebit.experiments.comparison import Comparison, Outcome, play_league, write_outcomes
 from onebit.experiments.entries import enter, every_learner, rival_entries, with_diagonals
 from onebit.experiments.statistics import LEVEL, Standings, standings
 from onebit.reporting.console import print_line, print_table
@@ -77,7 +77,7 @@ def command(
         found = standings(outcomes)
         _write_tables(out, found, outcomes, unfinished)
         write_outcomes(out, outcomes, league.seed)
-        longest = f"{in_seconds(field.seconds_per_game)} at 10⁹ numbers a second, by what a learner says of its effort"
+        longest = f"{field.seconds_per_game:g} s at 10⁹ numbers a second, by what a learner says of its effort"
         _write_report(out, found, outcomes, unfinished, {**facts, "Longest game": longest}, is_drawn)
     print_table(console, replace(_standings_table(found), title="Standings"))
     print_line(console, _verdict_in_words(found))
@@ -140,11 +140,7 @@ def _write_tables(
     tests: dict[str, object] = {"sets": len(found.datasets), "learners_ranked": len(found.ranked)}
     if (test := found.friedman) is not None:
         tests |= {
-            "friedman_chi2": test.chi2,
-            "friedman_chi2_p": test.p_chi2,
-            "iman_davenport_f": test.f,
-            "iman_davenport_p": test.p_f,
-            "friedman_permutation_p": test.p,
+            "friedman_permutation_p": test,
             "level": LEVEL,
             "nemenyi_critical_difference": found.critical_difference,
         }
@@ -185,12 +181,9 @@ def _verdict_in_words(found: Standings) -> str:
     test = found.friedman
     if test is None:
         return f"There is no test over the sets: it takes two learners and two sets.{few}"
-    text = (
-        f"Friedman's test over {len(found.datasets)} sets and {len(found.ranked)} learners: χ² = {test.chi2:.2f} "
-        f"(p = {test.p_chi2:.2g}), Iman and Davenport's F = {test.f:.2f} (p = {test.p_f:.2g}); by permutations "
-        f"p = {test.p:.2g}, which decides."
-    )
-    if test.p >= LEVEL:
+    size = f"{len(found.datasets)} sets and {len(found.ranked)} learners"
+    text = f"Friedman's test over {size}: p = {test:.2g}, by permutations."
+    if test >= LEVEL:
         return f"{text} The mean ranks do not tell these learners apart.{few}"
     difference = f"{found.critical_difference:.2f}"
     return f"{text} Mean ranks that are at least {difference} apart differ (Nemenyi, {LEVEL:g}).{few}"

@@ -96,8 +96,8 @@ class Comparison:
             if source.has_several_right and not player.takes_several_right:
                 reason = "several labels may be right in a round, and it needs the right one"
             elif seconds > self.seconds_per_game:
-                reason = f"too long: {in_seconds(seconds)} at 10⁹ numbers a second, where a game may take "
-                reason += f"{in_seconds(self.seconds_per_game)} (--seconds-per-game)"
+                reason = f"too long: {_in_seconds(seconds)} at 10⁹ numbers a second, where a game may take "
+                reason += f"{_in_seconds(self.seconds_per_game)} (--seconds-per-game)"
             found.append((entry, reason))
         too_short = f"it cannot be entered for a game of {grouped(facts.rounds)} rounds"
         titles = {entry.title for entry in entries}
@@ -144,7 +144,7 @@ class Comparison:
         return list(dict.fromkeys(cells))
 
 
-def in_seconds(seconds: float) -> str:
+def _in_seconds(seconds: float) -> str:
     """Return seconds as readable text, also below one."""
     return f"{grouped(seconds)} s" if seconds >= 10 else f"{seconds:.2g} s"
 

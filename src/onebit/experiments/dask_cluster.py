@@ -153,21 +153,17 @@ class DaskCluster:
     def _finish(self, worker: "_Worker", outcome: "Future[Any]", task: Any) -> None:
         """Take what a task gave; called in a thread of Dask's client."""
         worker.playing = None
+        error: BaseException | None = CancelledError()  # unless there is a result: the worker went with it
+        result = None
+        with suppress(Exception):
+            if task.status == "error":
+                # Errors of games are returned: what this run needs cannot be called there, or differs.
+                found = task.exception(timeout=_COLLECTING)
+                self._refuse(worker, str(found) if isinstance(found, CellError) else f"{type(found).__name__}: {found}")
+            elif task.status == "finished":
+                result, error = task.result(timeout=_COLLECTING), None
         with suppress(InvalidStateError):  # its worker was lost meanwhile
-            try:
-                if task.status == "error":
-                    # Errors of games are returned: what this run needs cannot be called there, or differs.
-                    error = task.exception(timeout=_COLLECTING)
-                    is_plain = isinstance(error, CellError)
-                    self._refuse(worker, str(error) if is_plain else f"{type(error).__name__}: {error}")
-                elif task.status == "finished":
-                    outcome.set_result(task.result(timeout=_COLLECTING))
-                    return
-            except InvalidStateError:
-                raise
-            except Exception:
-                pass  # the worker went with what it had
-            outcome.set_exception(CancelledError())
+            outcome.set_result(result) if error is None else outcome.set_exception(error)
 
 
 @dataclass(eq=False)

@@ -156,10 +156,10 @@ def league_drawings(standings: Standings) -> list[Drawing]:
         marks += " *: over the sets that it finished, which are not all."
     listed = []
     if test is not None:
-        caption = f"Friedman's test: p = {test.p:.2g}: on these sets the learners cannot be told apart by mean ranks."
-        if test.p < LEVEL:
+        caption = f"Friedman's test: p = {test:.2g}: on these sets the learners cannot be told apart by mean ranks."
+        if test < LEVEL:
             caption = (
-                f"Friedman's test: p = {test.p:.2g}. Learners joined by a bar on the right cannot be told apart: their "
+                f"Friedman's test: p = {test:.2g}. Learners joined by a bar on the right cannot be told apart: their "
                 f"mean ranks are nearer than {standings.critical_difference:.2f}, Nemenyi's critical difference for "
                 f"{len(standings.ranked)} learners on {n_sets} sets at level {LEVEL:g}."
             )

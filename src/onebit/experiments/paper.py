@@ -71,8 +71,7 @@ def contestants() -> list[Entry]:
 
 
 @cache
-def published_curves() -> dict[tuple[str, str], tuple[Floats, Floats]]:
-    """Return rounds and mean mistakes of the published curves, by data set and by the paper's learner."""
+def _published_curves() -> dict[tuple[str, str], tuple[Floats, Floats]]:
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}
     text = files("onebit.experiments").joinpath("published_curves.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):
@@ -81,11 +80,11 @@ def published_curves() -> dict[tuple[str, str], tuple[Floats, Floats]]:
     return {key: (np.array(curve)[:, 0], np.array(curve)[:, 1]) for key, curve in points.items()}
 
 
-def published_learner(key: str) -> str | None:
-    """Return the paper's name of a contestant, or None if the paper has none."""
+def published_curve(dataset: str, key: str) -> tuple[Floats, Floats] | None:
+    """Return the paper's rounds and mean mistakes for a contestant; None if it has none."""
     # It has one curve of each algorithm; its authors' program and the printed one are both held against it.
-    name = _LEARNERS.get(key.removesuffix("-authors"), key)
-    return name if any(learner == name for _, learner in published_curves()) else None
+    key = key.removesuffix("-authors")
+    return _published_curves().get((dataset, _LEARNERS.get(key, key)))
 
 
 class SummaryRow(NamedTuple):
@@ -101,8 +100,8 @@ def summarize(outcomes: "Iterable[Outcome]") -> list[SummaryRow]:
     """Return one row per outcome, in their order."""
     rows = []
     for outcome in outcomes:
-        name = published_learner(outcome.entry.key)
-        in_paper = None if name is None else float(published_curves()[outcome.dataset, name][1][-1])
+        curve = published_curve(outcome.dataset, outcome.entry.key)
+        in_paper = None if curve is None else float(curve[1][-1])
         is_comparable = int(outcome.rounds[-1]) == PAPER_ROUNDS
         remark = _remark(outcome, in_paper, is_comparable)
         settings = _parameters(build(outcome.entry.spec))

@@ -17,7 +17,7 @@ from matplotlib.patches import Circle, Patch
 
 from onebit.experiments.comparison import Outcome, by_dataset
 from onebit.experiments.entries import Entry
-from onebit.experiments.paper import DATASETS, contestants, published_curves, published_learner
+from onebit.experiments.paper import DATASETS, contestants, published_curve
 from onebit.experiments.players import build
 from onebit.inputs import Floats, Integers
 from onebit.kernels import as_kernel
@@ -244,7 +244,7 @@ def _draw_glance(outcomes: list[Outcome], dataset: str) -> Figure:
 def _lines(outcomes: list[Outcome], dataset: str, is_log: bool) -> list[_Line]:
     """Return the published lines, then ours."""
     ours: list[_Line] = []
-    published: dict[str, _Line] = {}
+    published: dict[int, _Line] = {}
     # Of all contestants, whether they play or not: a shorter list must not change anyone's dashes.
     looks = looks_of(entry for entry in [*contestants(), *(outcome.entry for outcome in outcomes)])
     for outcome in outcomes:
@@ -255,15 +255,15 @@ def _lines(outcomes: list[Outcome], dataset: str, is_log: bool) -> list[_Line]:
         curves = np.array([outcome.rounds, outcome.means, outcome.errors])
         rounds, mean, error = curves if is_log else np.insert(curves, 0, 0.0, axis=1)
         ours.append(_Line(entry, rounds, mean, error, looks[entry.title]))
-        name = published_learner(entry.key)
-        if name is None or name in published:
+        curve = published_curve(dataset, entry.key)
+        if curve is None or id(curve) in published:  # both updates of an algorithm have the same
             continue
-        rounds, mistakes = published_curves()[dataset, name]
+        rounds, mistakes = curve
         inside = (rounds < last) & (rounds >= (1 if is_log else 0))
         xs = np.append(rounds[inside], min(last, float(rounds[-1])))
         # Between its points the paper's curve is unknown, so a game that ends before the first is shown without it.
         if last >= rounds[1] and len(xs) > 1:
-            published[name] = _Line(entry, xs, np.interp(xs, rounds, mistakes), np.zeros(len(xs)))
+            published[id(curve)] = _Line(entry, xs, np.interp(xs, rounds, mistakes), np.zeros(len(xs)))
     return [*published.values(), *ours]
 
 

@@ -1,21 +1,10 @@
 """Which differences are real: tests on one data set and across data sets, and standings of many learners.
 
-On one data set the *sign test* asks which learner makes fewer mistakes in more of the runs, which are paired: all play
-the same shuffles. Its p is exact whatever the distribution; it speaks of other shuffles of the same rows. Holm's method
-keeps the probability of any false verdict in a whole table below the level. Across data sets it is Wilcoxon's
-signed-rank test on the logarithms of the ratios, as Demšar advises. docs/compare.md has the reasons.
-
-*Standings* rank learners on every data set by their mean mistakes. One that did not finish a set shares its last places
-with all such: leaving the set out would reward failing on hard sets. Friedman's test (the p that decides is from
-permutations), Nemenyi's critical difference and pairs of learners are explained in docs/league.md.
-
-References
-----------
-J. Demšar (2006). Statistical comparisons of classifiers over multiple data sets. JMLR 7.
-S. Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6.
-R. Iman, J. Davenport (1980). Approximations of the critical region of the Friedman statistic. Communications in
-Statistics, Theory and Methods 9.
-A. Benavoli, G. Corani, F. Mangili (2016). Should we really use post-hoc tests based on mean-ranks? JMLR 17.
+On one data set it is the exact sign test over the runs, which are paired, with Holm's correction over the table; across
+data sets Wilcoxon's signed-rank test on the logarithms of the ratios. *Standings* rank learners on every data set by
+their mean mistakes; Friedman's test by permutations and Nemenyi's critical difference say what the ranks mean. One that
+did not finish a set shares its last places with all such: leaving the set out would reward failing on hard sets.
+docs/compare.md and docs/league.md have the reasons and the references.
 """
 
 import math
@@ -189,38 +178,20 @@ def _geometric_mean(logs: Sequence[float]) -> float:
     return math.exp(float(np.mean(logs))) if logs else math.nan
 
 
-class _Friedman(NamedTuple):
-    """Friedman's test of the ranks of k learners on n sets."""
-
-    chi2: float
-    p_chi2: float
-    f: float  # Iman and Davenport's F, with k − 1 and (k − 1)(n − 1) degrees of freedom
-    p_f: float
-    p: float  # by permutations: the one that decides
-
-
-def _friedman(ranks: Floats) -> _Friedman:
-    """Return Friedman's test of ranks: a row per set, a column per learner, two or more of each."""
+def _friedman(ranks: Floats) -> float:
+    """Return p of Friedman's test by permutations, of two or more learners' (columns) ranks on as many sets (rows)."""
     n, k = ranks.shape
-    # With ties the ranks of a set spread less than 1 … k do, and sums are measured by the spread there is.
-    spread = float(((ranks - (k + 1) / 2) ** 2).sum()) / (n * (k - 1))
-    away = float(((ranks.sum(axis=0) - n * (k + 1) / 2) ** 2).sum())
-    if spread == 0.0:
-        return _Friedman(0.0, 1.0, 0.0, 1.0, 1.0)
-    statistic = away / (n * spread)
-    rest = n * (k - 1) - statistic
-    ratio = (n - 1) * statistic / rest if rest > 1e-9 else math.inf
-    p_f = float(stats.f.sf(ratio, k - 1, (k - 1) * (n - 1)))
+    middle = n * (k + 1) / 2
+    away = float(((ranks.sum(axis=0) - middle) ** 2).sum())
     # How often permuted ranks are as far from even; always with the same seed.
     generator, as_far, left = np.random.default_rng(0), 1, _PERMUTATIONS
     while left:
         some = min(left, max(1, _AT_ONCE // ranks.size))
         dealt = generator.permuted(np.broadcast_to(ranks, (some, n, k)), axis=2).sum(axis=1)
         # Ranks are halves of whole numbers: no rounding below the 1e-9.
-        as_far += int(np.count_nonzero(((dealt - n * (k + 1) / 2) ** 2).sum(axis=1) >= away - 1e-9))
+        as_far += int(np.count_nonzero(((dealt - middle) ** 2).sum(axis=1) >= away - 1e-9))
         left -= some
-    p_chi2 = float(stats.chi2.sf(statistic, k - 1))
-    return _Friedman(statistic, p_chi2, ratio, p_f, as_far / (_PERMUTATIONS + 1))
+    return as_far / (_PERMUTATIONS + 1)
 
 
 def _critical_difference(n_learners: int, n_sets: int, level: float = LEVEL) -> float:
@@ -271,7 +242,7 @@ class Standings:
     unranked: tuple[Standing, ...]  # settings chosen in hindsight, then learners with full information
     ranks: Mapping[tuple[str, str], float]  # by data set and title
     pairs: Mapping[tuple[str, str], Tally]  # the first of two titles against the second, both ways
-    friedman: _Friedman | None  # None where there are fewer than two sets or two learners
+    friedman: float | None  # p of Friedman's test; None where there are fewer than two sets or two learners
     critical_difference: float  # Nemenyi's; NaN where there is no Friedman test
     groups: tuple[tuple[int, int], ...]
     """Groups of learners without significant differences: first and last place of each, of two or more."""
@@ -332,7 +303,7 @@ def standings(outcomes: "Sequence[Outcome]") -> Standings:
     ranked = tuple(replace(row, number=place) for place, row in enumerate(placed, start=1))
     test = _friedman(ranks) if min(n_sets, k) > 1 else None
     difference = math.nan if test is None else _critical_difference(k, n_sets)
-    differ = test is not None and test.p < LEVEL
+    differ = test is not None and test < LEVEL
     return Standings(
         datasets,
         ranked,

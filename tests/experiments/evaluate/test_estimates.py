@@ -247,8 +247,8 @@ def test_a_log_that_tosses_a_coin_is_not_said_to_tell_too_little() -> None:
     log = logged_rounds(random.normal(size=(n, 2)), guesses, guesses == truths, 0.5)
     found = estimate(log, constant(log, np.zeros(n, dtype=np.int64)))
     assert found.warnings == ()
-    assert found.weights is not None
-    assert found.weights.telling > n / 3
+    assert found.telling is not None
+    assert found.telling > n / 3
 
 
 def test_rounds_without_a_probability_are_said() -> None:

@@ -14,18 +14,11 @@ is that of the logged draws alone, the larger of two estimates: one from the act
 propensities, which assumes that the rest of the probability is shared equally by the other labels. Rounds whose label
 was certain (p = 1) involve no randomness: there the known m is used, and where it is unknown there is no estimate.
 
-They assume that answers came equally often, whatever was guessed, and `answer_rates` is the part of it that a log can
-show: the share of answered rounds is compared between labels, and between propensities, by two generalised
-Mantel-Haenszel tests at half of `_UNEVEN` each, with blocks of `_BLOCK` consecutive rounds as strata, so that answers
-that are still to come, or came less often for a while, raise no warning. Groups are merged until each has at least
-`_FEWEST` rounds expected to be answered, and as many not.
-
 References
 ----------
 Dudík, Erhan, Langford, Li (2014). Doubly robust policy evaluation and optimization. Statistical Science 29.
 Swaminathan, Joachims (2015). The self-normalized estimator for counterfactual learning. NIPS 28.
-Mantel (1963). Chi-square tests with one degree of freedom; extensions of the Mantel-Haenszel procedure. Journal of the
-American Statistical Association 58.
+Mantel (1963). Chi-square tests with one degree of freedom. Journal of the American Statistical Association 58.
 """
 
 import math
@@ -57,8 +50,8 @@ _LEAST = 1e-3  # least probability before normalising
 _UNEVEN = 0.05  # the approximate rate of false warnings of uneven answers
 _EDGES = (0.1, 0.5, 0.9)  # between groups of propensities
 _RANGES = ["below 0.1", "0.1 to 0.5", "0.5 to 0.9", "0.9 and above"]
-_BLOCK = 50
-_FEWEST = 5.0
+_BLOCK = 50  # consecutive rounds between which answers are compared: they may still be to come, or lack for a while
+_FEWEST = 5.0  # rounds of a group expected to be answered, and as many not
 _Booleans = npt.NDArray[np.bool_]
 
 
@@ -93,25 +86,20 @@ class Estimate(NamedTuple):
     high: float
 
 
-class Weights(NamedTuple):
-    """How much the estimates rest on."""
-
-    effective: float
-    """The effective number of rounds: (Σw)²/Σw²."""
-    largest: float
-    telling: int
-    """Rounds in which a label with a propensity of at most ½ was tried and was informative about this learner."""
-
-
 class Estimates(NamedTuple):
     """All that was estimated of a learner, or why nothing could be."""
 
     found: dict[str, Estimate]
-    weights: Weights | None
     warnings: tuple[str, ...]
     """Why the estimates, if there are any, decide nothing."""
     notes: tuple[str, ...] = ()
     """Which estimates are not offered, or not in all rounds, and why."""
+    effective: float | None = None
+    """The effective number of rounds: (Σw)²/Σw². None, as the next two, where there are no estimates."""
+    largest: float | None = None
+    """The largest weight."""
+    telling: int | None = None
+    """Rounds in which a label with a propensity of at most ½ was tried and was informative about this learner."""
 
     @property
     def assumption(self) -> str:
@@ -188,7 +176,7 @@ def estimate(log: LoggedRounds, expected: _Expected) -> Estimates:
     used = log.is_answered & ~np.isnan(log.propensities)
     n_answered, n_used = int(log.is_answered.sum()), int(used.sum())
     if not n_used:
-        return Estimates({}, None, ("the log has no propensities, so there are bounds and no estimates",))
+        return Estimates({}, ("the log has no propensities, so there are bounds and no estimates",))
     right, wrong = _settle(log, guesses)
     certain = used & (log.propensities >= 1.0)
     if hidden := int((certain & ~right & ~wrong).sum()):
@@ -197,7 +185,7 @@ def estimate(log: LoggedRounds, expected: _Expected) -> Estimates:
             "guesses another: no estimate, only bounds. A log that now and then guesses at random (an exploration "
             "floor) allows estimates"
         )
-        return Estimates({}, None, (message,))
+        return Estimates({}, (message,))
     drawn = used & ~certain
     rounds = _Drawn(
         agrees=(guesses == log.guesses)[drawn],
@@ -220,13 +208,19 @@ def estimate(log: LoggedRounds, expected: _Expected) -> Estimates:
     squares = float(np.sum(of_all**2))
     telling = int(((rounds.propensities <= 0.5) & (rounds.agrees | (rounds.correct > 0.0))).sum())
     effective = float(of_all.sum()) ** 2 / squares if squares else 0.0
-    weights = Weights(effective, float(of_all.max(initial=0.0)), telling)
-    warnings = _warnings(rounds, weights)
+    largest = float(of_all.max(initial=0.0))
+    warnings = _warnings(rounds)
+    if len(rounds.propensities) and telling < _FEW_ROUNDS:
+        warnings.append(
+            f"only {telling} rounds in which an unlikely label was tried inform about it (largest "
+            f"weight {largest:.3g}, effective sample size {grouped(effective)}): too few for the "
+            "estimates to say more than the bounds"
+        )
     warnings += [rates.warning for rates in answer_rates(log) if rates.is_uneven]
     if n_used < n_answered:
         without = n_answered - n_used
         warnings.append(f"{grouped(without)} answered rounds have no propensity: the estimates are of the others")
-    return Estimates(found, weights, tuple(warnings), notes)
+    return Estimates(found, tuple(warnings), notes, effective, largest, telling)
 
 
 class _Drawn(NamedTuple):
@@ -342,7 +336,7 @@ def _on_both(rounds: _Drawn) -> tuple[float, float]:
     return float(np.sum(base + moved)), max(float(observed.sum()), rounds.planned(planned))
 
 
-def _warnings(rounds: _Drawn, weights: Weights) -> list[str]:
+def _warnings(rounds: _Drawn) -> list[str]:
     messages: list[str] = []
     if not len(rounds.propensities):
         return messages
@@ -368,12 +362,6 @@ def _warnings(rounds: _Drawn, weights: Weights) -> list[str]:
             why = "right guesses were answered less often than wrong ones, or the right label had no chance"
         mean = f"inverse propensities of right guesses average {total / n:.2f}, not 1"
         messages.append(f"{mean}: {why}; the estimates do not hold, the bounds do")
-    if weights.telling < _FEW_ROUNDS:
-        messages.append(
-            f"only {weights.telling} rounds in which an unlikely label was tried inform about it (largest "
-            f"weight {weights.largest:.3g}, effective sample size {grouped(weights.effective)}): too few for the "
-            "estimates to say more than the bounds"
-        )
     return messages
 
 

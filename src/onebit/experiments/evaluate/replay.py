@@ -138,7 +138,7 @@ def evaluate(
 
         replayed.append(replay(log, candidate, hears=hears, preprocessing=preprocessing, seed=seed, on_progress=show))
     mistakes = int((log.answers == WRONG).sum())
-    rows = [Evaluation(_LOGGED, log.guesses, known(log, log.guesses), Estimates({}, None, ()), mistakes, True)]
+    rows = [Evaluation(_LOGGED, log.guesses, known(log, log.guesses), Estimates({}, ()), mistakes, True)]
     for candidate, expected in zip(candidates, expect(log, replayed), strict=True):
         facts, found = known(log, expected.guesses), estimate(log, expected)
         rows.append(Evaluation(candidate.title, expected.guesses, facts, found, mistakes))
