@@ -423,7 +423,7 @@ def test_threads_share_it(place: Place) -> None:
 def test_what_cannot_be_written_did_not_happen(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     with place.begun() as desk:
         play(desk, 10)
-        before = desk._state.to_bytes()[:200]
+        before = desk._history.to_bytes(desk._state)[:200]
         with monkeypatch.context() as patched:
             unwritable(patched, desk)
             with pytest.raises(LogWriteError, match="nothing of this happened"):
@@ -431,7 +431,7 @@ def test_what_cannot_be_written_did_not_happen(place: Place, monkeypatch: pytest
             with pytest.raises(LogWriteError):
                 desk.guess(PROBLEM.X[10])
         assert desk.status().guesses == 10
-        assert desk._state.to_bytes()[:200] == before
+        assert desk._history.to_bytes(desk._state)[:200] == before
         play(desk, 10, 10)
         assert desk.verify()
 

@@ -15,7 +15,8 @@ from in_process import onebit as onebit_command
 from onebit.checks.problems import noisy_problem
 from onebit.cli import app
 from onebit.cli.evaluate import _describe_log
-from onebit.decider.logged_rounds import is_decider, read_decider
+from onebit.decider.logged_rounds import read_decider
+from onebit.decider.sqlite import SQLiteLog
 from onebit.decider.tickets import Kind, LogError, OwnedError, UnreachableError
 from onebit.experiments.evaluate import Candidate, evaluate, logged_rounds, replay
 from onebit.experiments.evaluate.estimates import known
@@ -35,8 +36,8 @@ def test_a_deciders_guesses_are_a_log(tmp_path: Path, text: str | None) -> None:
         desk.correct_answer(tickets[0], not desk._state.feedback[tickets[0].id])
         with pytest.raises(OwnedError):
             read_decider(str(path))
-    assert is_decider(str(path))
-    assert not is_decider(str(tmp_path / "nowhere"))
+    assert SQLiteLog.is_at(str(path))
+    assert not SQLiteLog.is_at(str(tmp_path / "nowhere"))
     log = read_decider(str(path))
     assert log.classes[log.guesses].tolist() == [ticket.label for ticket in tickets]
     assert np.array_equal(log.propensities, [ticket.propensity for ticket in tickets])
@@ -53,12 +54,12 @@ def test_a_decider_that_is_open_is_said_to_be_open(tmp_path: Path) -> None:
     path = tmp_path / "desk.onebit"
     with onebit.Decider.open(path, classes=2, learner=onebit.BanditPerceptron()) as desk:
         desk.tell(desk.guess({"x": 1.0}), True)
-        assert is_decider(str(path))
+        assert SQLiteLog.is_at(str(path))
         code, said = evaluated(str(path), "--learners", "BanditPerceptron")
     assert code == 1
     assert "is open in this process" in said
     (tmp_path / "table.onebit").write_bytes(b"x,guess,correct")
-    assert not is_decider(str(tmp_path / "table.onebit"))
+    assert not SQLiteLog.is_at(str(tmp_path / "table.onebit"))
 
 
 def test_a_decider_without_guesses(tmp_path: Path) -> None:

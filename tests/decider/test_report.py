@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 
 import onebit
 from onebit.decider.decider import Decider
-from onebit.decider.report import _share_at_any_time, costs_of_limits, how_sure, recent_events, report, share_of
+from onebit.decider.report import _share_at_any_time, costs_of_limits, how_sure, report, share_of
 from onebit.decider.tickets import Event
 
 
@@ -234,12 +234,12 @@ def test_what_is_asked_is_counted_apart(tmp_path: Path) -> None:
         assert told.mistakes.high <= told.mistakes_at_any_time.high
         assert 0.1 < told.recent_asked.share < 0.4  # type: ignore[operator]
         assert told.recent_asked.of == 500
-        costs = {cost.wrong_at_most: cost.asked for cost in costs_of_limits(recent_events(desk))}
+        costs = {cost.wrong_at_most: cost.asked for cost in costs_of_limits(desk)}
         shares = [share.share or 0.0 for share in costs.values()]
         assert shares == sorted(shares, reverse=True), "a wider limit asks less"
         assert 0.1 < costs[0.05].share < 0.4  # type: ignore[operator]
         assert costs[0.05].of == 400
-        groups, risk = how_sure(recent_events(desk))
+        groups, risk = how_sure(desk)
         assert sum(group.right.of for group in groups) == 800 - 30, "of all with a confidence"
         assert [group.confidence for group in groups] == sorted(group.confidence for group in groups)
         assert all(group.right.low - 0.1 < group.confidence < group.right.high + 0.1 for group in groups)
@@ -250,10 +250,10 @@ def test_what_is_asked_is_counted_apart(tmp_path: Path) -> None:
 
 def test_it_says_that_it_asks_always(desk: Decider) -> None:
     desk.change(wrong_at_most=0.01)
+    assert costs_of_limits(desk) == [], "nothing is known yet"
+    assert how_sure(desk) == ([], [])
     generator = np.random.default_rng(0)
     for n_rounds in range(1, 501):
         ticket = desk.guess({"x": 1.0})
         desk.tell(ticket, ticket.label == generator.choice(["a", "b", "c"]))
         assert n_rounds not in (499, 500) or ("asks always" in alarms(desk)) == (n_rounds == 500)
-    assert costs_of_limits([]) == [], "nothing is known yet"
-    assert how_sure([]) == ([], [])

@@ -195,7 +195,6 @@ def test_a_mark_is_whole_or_none(tmp_path: Path) -> None:
     assert file.read() is None
     for seq in (1, 2, 3):
         file.write(_Mark(seq, bytes([seq] * 8)))
-    file.sync()
     content = file.path.read_bytes()
     assert len(content) < 512, "a sector of a disk, which is written whole"
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600

@@ -1,7 +1,7 @@
 """Allowed labels are looked up once for each, whatever the number of classes."""
 
 import onebit
-from onebit.decider.tickets import indices_of
+from onebit.decider.state import State
 
 
 class Counted:
@@ -25,9 +25,11 @@ def counted(n: int) -> list[Counted]:
 
 
 def test_naming_allowed_labels_takes_linear_time() -> None:
-    n, indices = 2_000, {label: i for i, label in enumerate(counted(2_000))}
+    n, state = 2_000, State.__new__(State)
+    state.classes = counted(n)
+    state.indices = {label: i for i, label in enumerate(state.classes)}
     Counted.n_compared = 0
-    assert indices_of(indices, counted(n)[::-1]) == list(range(n))
+    assert state.indices_of(counted(n)[::-1]) == list(range(n))
     assert Counted.n_compared <= 4 * n
 
 

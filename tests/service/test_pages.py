@@ -17,9 +17,7 @@ pytest.importorskip("starlette")
 
 
 import onebit
-from onebit.decider.decider import Decider
-from onebit.decider.replay import kernel_weights
-from onebit.decider.state import State
+from onebit.decider.decider import Decider, _kernel_weights
 from onebit.service.access import Tokens
 from onebit.service.app import _PAGE, _shown_record
 from onebit.service.gate import _PAGE_PARTS
@@ -76,7 +74,7 @@ def test_the_course_is_bounded_and_in_the_snapshot(desk: Decider) -> None:
     steps = {after.answered - before.answered for before, after in pairwise(told[:-1])}
     assert steps == {4}
     state = desk._state
-    again = State.of_bytes(desk.settings, state.to_bytes())
+    again = desk._history.of_bytes(desk._history.to_bytes(state))
     assert (again.curve, again.stride) == (state.curve, state.stride)
 
 
@@ -96,14 +94,14 @@ def test_open_tickets_newest_first_and_in_pages(desk: Decider) -> None:
 
 
 def test_weights_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert kernel_weights(onebit.UniformGuess()) == []
-    assert kernel_weights(onebit.BanditSVM()) == [], "nothing is known before the first round"
+    assert _kernel_weights(onebit.UniformGuess()) == []
+    assert _kernel_weights(onebit.BanditSVM()) == [], "nothing is known before the first round"
     # A bank without the minute of compiling it.
     memory = SimpleNamespace(trust=np.array([1.0, 3.0]))
     bank = (onebit.kernels.Linear(), onebit.kernels.Gaussian(0.5))
     for name, value in (("_started", True), ("_state", memory), ("bank_", bank)):
         monkeypatch.setattr(onebit.BanditSVM, name, value, raising=False)
-    assert kernel_weights(onebit.BanditSVM()) == [("Gaussian, width 0.5", 0.75), ("linear", 0.25)]
+    assert _kernel_weights(onebit.BanditSVM()) == [("Gaussian, width 0.5", 0.75), ("linear", 0.25)]
 
 
 @pytest.mark.ci

@@ -31,7 +31,8 @@ def command(
     with console.status("Playing every learner against every adversary …"):
         rows = duel(chosen, runs=runs)
     _write_duel(rows, out / "adversaries.csv")
-    print_table(console, _table(rows))
+    for table in _tables(rows):
+        print_table(console, table)
     growth = None
     if theorem in (None, "24"):  # the one that is about the dimension
         with console.status("Playing Theorem 24's adversary in growing dimension …"):
@@ -61,16 +62,13 @@ def _write_duel(rows: Iterable[DuelRow], path: Path) -> None:
     write_csv(path, columns, lines)
 
 
-def _table(rows: list[DuelRow]) -> Table:
-    """Return mistakes beside bounds, adversary by adversary."""
-    lines: list[list[str]] = []
-    sections: list[int] = []
-    for at, row in enumerate(rows):
-        if at == 0 or rows[at - 1].challenge != row.challenge:
-            sections.append(len(lines))
-            lines.append([f"{row.challenge.name}: {row.challenge.stated.binds}", "", "", ""])
+def _tables(rows: list[DuelRow]) -> list[Table]:
+    """Return mistakes beside what the theorems force and promise, a table for every adversary."""
+    lines: dict[str, list[list[str]]] = {}
+    for row in rows:
         mistakes = f"{grouped(row.mean, 1)} ± {grouped(row.standard_error, 1)}"
         bounds = ["" if each is None else bound_text(each) for each in (row.lower_bound, row.upper_bound)]
-        lines.append([row.short_name, mistakes, *bounds])
-    title = "Mistakes ± standard error, beside what the theorems force and promise"
-    return Table(("learner", "mistakes", "at least", "at most"), lines, title, sections=sections)
+        title = f"{row.challenge.name}: {row.challenge.stated.binds}"
+        lines.setdefault(title, []).append([row.short_name, mistakes, *bounds])
+    columns = ("learner", "mistakes ± standard error", "at least", "at most")
+    return [Table(columns, some, title) for title, some in lines.items()]

@@ -9,8 +9,9 @@ from rich.console import Console
 
 from onebit.cli import options
 from onebit.cli.options import several
-from onebit.decider.logged_rounds import is_decider, read_decider
+from onebit.decider.logged_rounds import read_decider
 from onebit.decider.settings import has_password, is_database
+from onebit.decider.sqlite import SQLiteLog
 from onebit.experiments.entries import parse_player
 from onebit.experiments.evaluate.estimates import ASSUMPTION, LEVEL, METHODS, answer_rates
 from onebit.experiments.evaluate.log import RIGHT, WRONG, LogColumns, LoggedRounds, read_log
@@ -88,7 +89,7 @@ def command(
     if twice := [title for title in titles if titles.count(title) > 1]:
         raise ValueError(f"--learners {twice[0]}: the learner is named twice; leave one out")
     labels = several(classes, ",") or None
-    is_read = is_decider(log)
+    is_read = is_database(log) or SQLiteLog.is_at(log)
     found = read_decider(log, labels, name) if is_read else read_log(log, columns, classes=labels, reading=reading)
     method = describe_preprocessing(preprocess, unit_length=False, is_sparse=hasattr(found.X, "indptr"))
     about = {**_describe_log(found), "preprocessing": f"{method}; for learners that do not scale columns"}

@@ -6,9 +6,7 @@ runs in a thread, so that the protocol does not wait for the disk.
 
 import json
 import logging
-import re
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -22,11 +20,6 @@ from onebit.decider.tickets import AdvisedError
 
 _AnyDecider = Decider | RemoteDecider
 _LOG = logging.getLogger("onebit.mcp")
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
-_UNREADABLE = (
-    "the message cannot be read ({}): it must be JSON-RPC, nested at most some 100 deep, with finite numbers, and with "
-    "texts that have no half of a pair of surrogates"
-)
 _MOST_LABELS = 50  # labels listed in the instructions
 
 _TOOLS = {name: verb for name, verb in VERBS.items() if verb.hints is not None}
@@ -48,7 +41,6 @@ def _answer(decider: _AnyDecider, name: str, arguments: Any) -> Any:
 
 
 def _schema_of(verb: Callable[..., Any]) -> dict[str, Any]:
-    """Return the JSON Schema of a verb's arguments."""
     _, components = msgspec.json.schema_components([request_of(verb)])
     (schema,) = components.values()
     return {name: value for name, value in schema.items() if name not in ("title", "description")}
@@ -68,7 +60,7 @@ def _instructions(decider: _AnyDecider, about: str | None) -> str:
     return "\n".join(lines)
 
 
-def create_server(decider: _AnyDecider, about: str | None = None) -> Any:
+def _create_server(decider: _AnyDecider, about: str | None = None) -> Any:
     """Return a server of the official SDK for a decider; `about` describes the decision for the agent."""
     # Imported here: a large optional dependency.
     import anyio
@@ -94,9 +86,8 @@ def create_server(decider: _AnyDecider, about: str | None = None) -> Any:
         try:
             result = await anyio.to_thread.run_sync(_answer, decider, params.name, params.arguments)
         except Exception as error:
-            return types.CallToolResult(
-                content=[types.TextContent(text=_error_text(params.name, error))], is_error=True
-            )
+            content = [types.TextContent(text=_error_text(params.name, error))]
+            return types.CallToolResult(content=content, is_error=True)
         text = json.dumps(result, ensure_ascii=False)
         return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=result)
 
@@ -128,67 +119,10 @@ def serve_stdio(decider: _AnyDecider, about: str | None = None) -> None:
     import anyio
     from mcp.server.stdio import stdio_server
 
-    server = create_server(decider, about)
+    server = _create_server(decider, about)
 
     async def serve() -> None:
         async with stdio_server() as (incoming, outgoing):
-            readable: Any = _Readable(incoming, outgoing)
-            await server.run(readable, outgoing, server.create_initialization_options())
+            await server.run(incoming, outgoing, server.create_initialization_options())
 
     anyio.run(serve)
-
-
-class _Readable:
-    """A stream of messages that answers unreadable ones with an error; the SDK would let the sender wait forever."""
-
-    def __init__(self, incoming: Any, outgoing: Any) -> None:
-        self._incoming, self._outgoing = incoming, outgoing
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._incoming, name)
-
-    async def __aenter__(self) -> "_Readable":
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        await self._incoming.aclose()
-
-    def __aiter__(self) -> Any:
-        return self._readable()
-
-    async def _readable(self) -> Any:
-        import mcp_types as types
-        from mcp.shared.message import SessionMessage
-
-        async for item in self._incoming:
-            if not isinstance(item, Exception):
-                yield item
-                continue
-            fault = item.errors()[0] if hasattr(item, "errors") else {"msg": str(item), "input": ""}
-            asked = fault["input"]
-            if not isinstance(asked, str) or asked.strip():  # not an empty line
-                error = types.ErrorData(code=types.PARSE_ERROR, message=_UNREADABLE.format(fault["msg"]))
-                reply = types.JSONRPCError(jsonrpc="2.0", id=_request_id(asked), error=error)
-                await self._outgoing.send(SessionMessage(reply))
-
-
-def _request_id(message: Any) -> str | int | None:
-    r"""Return the id of an unreadable message: parsed, or its text if it is no JSON; None if it has none.
-
-    >>> _request_id('{"params": {"id": 1, "x": "\\ud800"}, "id": 7}'), _request_id({"id": "a"}), _request_id("{nope")
-    (7, 'a', None)
-    """
-    found = message.get("id") if isinstance(message, dict) else None
-    if isinstance(message, str):
-        depth, before = 0, ("", "")
-        for token in map(re.Match.group, _JSON_TOKEN.finditer(message)):
-            if depth == 1 and before == ('"id"', ":"):
-                with suppress(ValueError, RecursionError):
-                    found = json.loads(token)
-                break
-            depth += (token in "{[") - (token in "}]")
-            before = before[1], token
-    if isinstance(found, str):
-        with suppress(UnicodeEncodeError):
-            return found.encode().decode()
-    return found if type(found) is int else None

@@ -15,7 +15,7 @@ from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.log import to_json
 from onebit.decider.report import report
-from onebit.decider.tickets import Kind, Ticket
+from onebit.decider.tickets import Kind
 from onebit.encoding import record_from_json
 from onebit.experiments.entries import kernel_names, parse_player
 from onebit.experiments.players import build
@@ -26,11 +26,8 @@ _MOST_CLASSES = 100_000
 _MOST_BYTES_A_PAGE = 4 << 20  # maximum bytes of a page of the log, unless a single event is larger
 
 
-# Descriptions are shown in schemas, and complete the message "… must be …".
-
-
 def _shown(description: str | None, kind: str | list[str], **more: Any) -> Meta:
-    """Return what the schema says of a field of any type, which the decider itself checks."""
+    """Describe a field of any type, which the decider itself checks: for schemas, and to complete "… must be …"."""
     return Meta(description=description, extra_json_schema={"type": kind, **more})
 
 
@@ -41,19 +38,15 @@ _RECORD = (
     "an object with named values (numbers, truth values, words, texts, lists of words), or a list of numbers; use the "
     "same names every time, though some may be missing"
 )
+_RightLabel = Annotated[_Label, Meta(description=f"the right label, {_A_LABEL}")]
 _Record = Annotated[Any, _shown(_RECORD, ["object", "array"])]
-_KEY = (
-    "a name of this request, of at most 200 letters, such as the id of the task, so that asking again after a lost "
-    "reply counts once: the same key gets the first answer again"
-)
+_KEY = "a name of this request, of at most 200 letters: the same key gets the first answer again, and counts once"
 _Key = Annotated[Any, _shown(_KEY, ["string", "null"])]
 _Id = Annotated[Any, _shown("the id that guess returned", "string")]
 _Correct = Annotated[Any, _shown("whether the label was right", "boolean")]
 _CorrectOrNull = Annotated[Any, _shown("whether that was right; null if it is not known", ["boolean", "null"])]
-_Propensity = Annotated[
-    Annotated[float, Meta(gt=0.0, le=1.0)] | None,
-    Meta(description="above 0 and at most 1, the chance of a label that you drew"),
-]
+_CHANCE = "above 0 and at most 1, the chance of a label that you drew"
+_Propensity = Annotated[Annotated[float, Meta(gt=0.0, le=1.0)] | None, Meta(description=_CHANCE)]
 _Deadline = Annotated[Any, _shown("seconds until a ticket is closed without an answer", ["number", "null"])]
 _Silence = Annotated[Any, _shown("what a ticket closed without an answer means", "string", enum=["nothing", "wrong"])]
 _Floor = Annotated[Any, _shown("the share of guesses drawn uniformly, from 0 to 1", "number")]
@@ -65,16 +58,15 @@ _Number = Annotated[int, Meta(ge=0, lt=10**16, description="a whole number from 
 _Limit = Annotated[int, Meta(ge=0, le=MOST_AT_ONCE, description=f"a whole number from 0 to {MOST_AT_ONCE}")]
 _Json = dict[str, Any]
 
-_ABOUT_SURENESS = [("confidence", float | None), ("ask", bool), ("ranking", list[Any])]
-_TICKET = defstruct(
-    "TicketResult", [("id", str), ("label", Any), ("propensity", float), ("time", str), *_ABOUT_SURENESS]
-)
+_OWN = "one of onebit's own, such as BanditSVM or Banditron:exploration=0.02"
+
+_DRAWN = [("id", str), ("label", Any), ("propensity", float), ("time", str)]
+_TICKET = defstruct("TicketResult", [*_DRAWN, ("confidence", float | None), ("ask", bool), ("ranking", list[Any])])
 _NEWS = defstruct("TellResult", [("news", bool)])
 _DONE = defstruct("DoneResult", [("done", bool)])
 _SHADOW = defstruct("ShadowResult", [("label", Any), ("agrees", bool)])
 _CLASSES = defstruct("ClassesResult", [("classes", list[Any])])
 _EVENTS = defstruct("EventsResult", [("events", list[Any]), ("next", int)])
-
 
 # The verbs, described for agents.
 
@@ -95,7 +87,7 @@ def _guess(
     """
     if isinstance(decider, Decider):  # the service of a RemoteDecider checks memory itself
         claim_memory(decider.ticket_bytes(), more=True)  # until the ticket is closed
-    return ticket_result(decider.guess(_read_record(record), among, key=key))
+    return plain(decider.guess(_read_record(record), among, key=key))  # type: ignore[no-any-return]
 
 
 def _tell(decider: Decider, id: _Id, correct: _Correct) -> _Json:
@@ -107,9 +99,7 @@ def _tell(decider: Decider, id: _Id, correct: _Correct) -> _Json:
     return {"news": decider.tell(id, correct)}
 
 
-def _label(
-    decider: Decider, id: _Id, label: Annotated[_Label, Meta(description=f"the right label, {_A_LABEL}")]
-) -> _Json:
+def _label(decider: Decider, id: _Id, label: _RightLabel) -> _Json:
     """Say which label is right for a guess, now or days later; it teaches more than tell.
 
     Use it where a person named the right label, such as where guess returned ask: true. Returns news: false if that was
@@ -162,8 +152,7 @@ def _add_class(decider: Decider, label: Annotated[_Label, Meta(description=_A_LA
 
     Labels cannot be removed; leave one out with among. Returns all labels. Example: {"label": "web-search"}
     """
-    if len(decider.classes) >= _MOST_CLASSES:
-        raise ValueError(f"a decider of the service may have {_MOST_CLASSES} classes; it has as many")
+    _check_classes(len(decider.classes) + 1)
     decider.add_class(label)
     return {"classes": decider.classes}
 
@@ -191,14 +180,12 @@ def _status(decider: Any) -> _Json:
     """Return the labels there are, and how many guesses were right, wrong, and still wait for an answer."""
     if not isinstance(decider, Decider):
         return decider.status()  # type: ignore[no-any-return]
-    found = decider.status()._asdict()
-    del found["path"]
-    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in found.items()}
+    return {name: value for name, value in plain(decider.status()).items() if name != "path"}
 
 
 def _report(decider: Any) -> _Json:
     """Return how well it does: mistakes with 95 % intervals, by label and recently, and alarms with a likely cause."""
-    return plain(report(decider)) if isinstance(decider, Decider) else decider.report()  # type: ignore[no-any-return]
+    return plain(report(decider) if isinstance(decider, Decider) else decider.report())  # type: ignore[no-any-return]
 
 
 def _log_page(decider: Decider, after: _Number = 0, limit: _Limit = MOST_AT_ONCE) -> _Json:
@@ -267,21 +254,23 @@ class NewDecider(Struct, forbid_unknown_fields=True, kw_only=True):
     wrong_at_most: _WrongAtMost = UNSET
     ask_at_most: _AskAtMost = UNSET
     classes: Annotated[int | list[_Label], Meta(description=f"a count or a list of labels, each {_A_LABEL}")]
-    learner: Annotated[
-        str | None, Meta(description="one of onebit's own, such as BanditSVM or Banditron:exploration=0.02")
-    ] = None
+    learner: Annotated[str | None, Meta(description=_OWN)] = None
     kinds: Annotated[dict[str, str] | None, Meta(description="an object of columns and their kinds")] = None
     seed: _Count = UNSET
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Decider.open`."""
         n_classes = self.classes if isinstance(self.classes, int) else len(self.classes)
-        if n_classes > _MOST_CLASSES:
-            raise ValueError(f"a decider of the service may have {_MOST_CLASSES} classes at most; got {n_classes}")
+        _check_classes(n_classes)
         given = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not UNSET}
         if self.learner is not None:
             given["learner"] = own_learner(self.learner, given.get("seed", 0))
         return given
+
+
+def _check_classes(n_classes: int) -> None:
+    if n_classes > _MOST_CLASSES:
+        raise ValueError(f"a decider of the service may have {_MOST_CLASSES} classes at most; got {n_classes}")
 
 
 def _read_record(value: Any) -> Any:
@@ -295,8 +284,7 @@ def own_learner(text: str, seed: int = 0) -> Learner:
     """Return one of onebit's own learners; requests cannot import other classes."""
     name, _, settings = text.partition(":")
     if name not in {cls.__name__ for cls in all_learners()}:
-        own = "one of onebit's own, such as BanditSVM or Banditron:exploration=0.02"
-        raise ValueError(f"learner must be {own}; got {text!r:.80}")
+        raise ValueError(f"learner must be {_OWN}; got {text!r:.80}")
     kernels = {written.partition(":")[0] for written in kernel_names()} | {"none", "auto"}
     for part in settings.split(","):
         setting, _, value = part.partition("=")
@@ -306,16 +294,10 @@ def own_learner(text: str, seed: int = 0) -> Learner:
     return made.set_params(seed=seed) if "seed" in made.get_params(deep=False) else made
 
 
-# Results.
-
-
-def ticket_result(ticket: Ticket) -> dict[str, Any]:
-    """Return a ticket as JSON."""
-    return ticket._asdict() | {"time": ticket.time.isoformat(), "ranking": list(ticket.ranking)}
-
-
 def plain(value: Any) -> Any:
-    """Return named tuples as dicts, and lists of them."""
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+    """Return a result as JSON can write it: named tuples are dicts, other tuples lists, and times texts."""
+    if hasattr(value, "_asdict"):
         return {name: plain(each) for name, each in value._asdict().items()}
-    return [plain(each) for each in value] if isinstance(value, list) else value
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    return value.isoformat() if isinstance(value, datetime) else value

@@ -17,15 +17,10 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
-from onebit.decider.tickets import (
-    AdvisedError,
-    LogError,
-    LogWriteError,
-    OwnedError,
-    Shadow,
-    Ticket,
-    TicketConflictError,
-)
+import numpy as np
+
+from onebit.decider import tickets
+from onebit.decider.tickets import Shadow, Ticket
 from onebit.encoding import record_to_json
 from onebit.inputs import check_integer, check_number
 
@@ -35,9 +30,8 @@ _PATIENCE = 120.0  # the first guess of a new service may compile for a minute
 _CONNECT_SECONDS = 10.0
 _TRY_AGAIN = (429, 502, 503, 504)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
-_ERRORS: dict[str, type[Exception]] = {
-    kind.__name__: kind for kind in (ValueError, LogError, LogWriteError, OwnedError, PermissionError)
-} | {"BusyError": ConnectionError}
+_KINDS = (ValueError, tickets.LogError, tickets.LogWriteError, tickets.OwnedError, PermissionError)
+_ERRORS: dict[str, type[Exception]] = {kind.__name__: kind for kind in _KINDS} | {"BusyError": ConnectionError}
 
 
 class Client:
@@ -50,19 +44,12 @@ class Client:
     token : str, optional
         The token printed by ``onebit tokens add``.
     timeout : float
-        Seconds to wait for each response: the first guess of a decider may take a minute, while its learner is
-        compiled. The timeout for connecting is 10 seconds.
+        Seconds to wait for each response: the first guess of a decider may wait a minute for its learner's compilation.
     retries : int
         Maximum number of retries of a request.
 
-    Raises
-    ------
-    ValueError, LogError, LogWriteError, OwnedError
-        As in the library itself.
-    PermissionError
-        If the token is missing, wrong, or lacks the role.
-    ConnectionError, TimeoutError
-        If the service cannot be reached, or is too busy, after all retries.
+    It raises the errors of the library itself; PermissionError if the token is missing, wrong, or lacks the role; and
+    ConnectionError or TimeoutError if the service cannot be reached, or is too busy, after all retries.
 
     Examples
     --------
@@ -96,23 +83,14 @@ class Client:
         return RemoteDecider(self, f"/v1/{quote(namespace, safe='')}/{quote(own, safe='')}", name)
 
     def create(self, name: str, classes: Any, learner: str | None = None, **settings: Any) -> "RemoteDecider":
-        """Create a decider; if it exists, it must have the same settings.
+        """Create a decider by its namespace and name; if it exists, it must have the same settings.
 
-        Parameters
-        ----------
-        name : str
-            Its namespace and name.
-        classes : int or list
-            The labels: strings or integers.
-        learner : str
-            One of onebit's own learners, in the syntax of the commands: ``"Banditron:exploration=0.02"``.
-        **settings
-            `kinds`, `deadline`, `silence`, `exploration_floor`, `max_open`, `wrong_at_most`, `ask_at_most` and `seed`,
-            as for `Decider.open`.
+        `classes` are strings or integers, or their number. `learner` is one of onebit's own, in the syntax of the
+        commands: ``"Banditron:exploration=0.02"``. The settings are those of `Decider.open`: `kinds`, `deadline`,
+        `silence`, `exploration_floor`, `max_open`, `wrong_at_most`, `ask_at_most` and `seed`.
         """
         decider = self.decider(name)
-        body = {"classes": classes} | settings | ({} if learner is None else {"learner": learner})
-        self.ask("PUT", decider.path, body)
+        self.ask("PUT", decider.path, {"classes": classes} | settings | ({"learner": learner} if learner else {}))
         return decider
 
     def deciders(self) -> list[str]:
@@ -121,7 +99,9 @@ class Client:
 
     def ask(self, method: str, path: str, body: Any = None, *, again: bool = True) -> Any:
         """Send a request and return the response; with `again` also after failures in which it may have arrived."""
-        content = None if body is None else json.dumps(body, allow_nan=False).encode()
+        content = (
+            None if body is None else json.dumps(body, allow_nan=False, default=np.generic.item).encode()
+        )  # NumPy's numbers
         for n_tries in range(self._retries + 1):
             is_last = n_tries == self._retries
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**n_tries) * random.uniform(0.5, 1.0)
@@ -129,10 +109,12 @@ class Client:
                 status, reply, retry_after = self._once(method, path, content, is_reusing=again)
             except (OSError, HTTPException) as error:
                 is_safe = again or isinstance(error, ConnectionRefusedError)  # which certainly did not arrive
-                if (is_last or not is_safe) and isinstance(error, TimeoutError):
+                if is_safe and not is_last:
+                    pass
+                elif isinstance(error, TimeoutError):
                     late = f"{self!r} does not answer in time; is it busy? Give a longer timeout"
                     raise TimeoutError(late) from error
-                if is_last or not is_safe:
+                else:
                     raise ConnectionError(f"{self!r} cannot be reached ({error}); is it running there?") from error
             else:
                 if status < 400:
@@ -166,10 +148,9 @@ class Client:
             raise
         with self._lock:
             self._idle.append(connection)
-        reply = None
-        with suppress(ValueError):
-            reply = json.loads(content) if content else None
-        wait = response.getheader("Retry-After", "0")
+        reply, wait = None, response.getheader("Retry-After", "0")
+        with suppress(ValueError):  # a proxy may answer with something else, or nothing
+            reply = json.loads(content)
         return response.status, reply, float(wait) if wait.isdigit() else 0.0
 
     def close(self) -> None:
@@ -204,12 +185,11 @@ class RemoteDecider:
 
     def tell(self, ticket: "str | Ticket", correct: bool) -> bool:
         """Record whether a guess was right; return whether the feedback is new."""
-        return bool(self._post("tell", _answer_item(ticket, correct))["news"])
+        return bool(self._post("tell", _answer_item(ticket, correct=correct))["news"])
 
     def label(self, ticket: "str | Ticket", label: Any) -> bool:
         """Record the right label of a guess, which teaches more than `tell`; return whether the feedback is new."""
-        body = {"id": _id_of(ticket), "label": label}
-        return bool(self._client.ask("PUT", f"{self.path}/label", body)["news"])
+        return bool(self._client.ask("PUT", f"{self.path}/label", _answer_item(ticket, label=label))["news"])
 
     def guess_many(self, records: Iterable[Any], among: Any = None) -> list[Ticket]:
         """Guess a label for each record, up to 1 000 in a request."""
@@ -217,15 +197,15 @@ class RemoteDecider:
 
     def tell_many(self, answers: "Iterable[tuple[str | Ticket, bool]]") -> list[bool]:
         """Record feedback for many guesses, given as (ticket, correct) pairs."""
-        return [bool(each["news"]) for each in self._post_all("tell", [_answer_item(*answer) for answer in answers])]
+        items = [_answer_item(ticket, correct=correct) for ticket, correct in answers]
+        return [bool(each["news"]) for each in self._post_all("tell", items)]
 
     def shadow(
         self, record: Any, label: Any, correct: bool | None, *, propensity: float | None = None, key: str | None = None
     ) -> Shadow:
         """Send a decision of the application; return what the decider would have guessed."""
         item = _guess_item(record, None, key) | {"label": label, "correct": correct, "propensity": propensity}
-        reply = self._post("shadow", item)
-        return Shadow(reply["label"], reply["agrees"])
+        return Shadow(**self._post("shadow", item))
 
     def add_class(self, label: Any) -> None:
         """Add a label to the classes; the request is not retried."""
@@ -237,11 +217,11 @@ class RemoteDecider:
 
     def correct_answer(self, ticket: "str | Ticket", correct: bool | None = None, *, label: Any = None) -> None:
         """Replace feedback that was mistaken: by whether the guess was right, or by the right label."""
-        self._post("correct", _answer_item(ticket, correct) | {"label": label})
+        self._post("correct", _answer_item(ticket, correct=correct, label=label))
 
     def withdraw(self, ticket: "str | Ticket") -> None:
         """Withdraw feedback that was mistaken."""
-        self._post("withdraw", {"id": _id_of(ticket)})
+        self._post("withdraw", _answer_item(ticket))
 
     @property
     def classes(self) -> list[Any]:
@@ -280,13 +260,8 @@ def _guess_item(record: Any, among: Any, key: str | None) -> dict[str, Any]:
     return item if among is None else item | {"among": list(among)}
 
 
-def _answer_item(ticket: "str | Ticket", correct: Any) -> dict[str, Any]:
-    value = bool(correct) if type(correct).__name__ == "bool_" else correct  # NumPy's bool
-    return {"id": _id_of(ticket), "correct": value}
-
-
-def _id_of(ticket: "str | Ticket") -> str:
-    return ticket.id if isinstance(ticket, Ticket) else ticket
+def _answer_item(ticket: "str | Ticket", **feedback: Any) -> dict[str, Any]:
+    return {"id": ticket.id if isinstance(ticket, Ticket) else ticket, **feedback}
 
 
 def _ticket_of(reply: Any) -> Ticket:
@@ -296,7 +271,7 @@ def _ticket_of(reply: Any) -> Ticket:
 def _error_of(problem: Any, status: int) -> Exception:
     """Return the exception for a problem+json response."""
     problem = problem if isinstance(problem, dict) else {}
-    kind = TicketConflictError if status == HTTPStatus.CONFLICT else AdvisedError
+    kind = tickets.TicketConflictError if status == HTTPStatus.CONFLICT else tickets.AdvisedError
     with suppress(KeyError, TypeError):
         remedy = problem["remedy"]
         return kind(str(remedy["problem"]), remedy["verb"], **remedy["arguments"])

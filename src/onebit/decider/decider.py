@@ -1,26 +1,28 @@
-"""The decider: a learner plus an event log, for long-running applications.
+"""The decider: a learner plus an event log. Every call is in the log before it returns; the state follows from it."""
 
-``guess(record)`` returns a ticket with a label; ``tell(ticket.id, correct)`` records feedback, at any later time. Both
-are written to the event log before the call returns, and the state can be rebuilt from the log.
-"""
-
+import math
 import os
+import platform
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from heapq import nsmallest
+from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from onebit.decider import replay
 from onebit.decider.log import Batch, EventLog
-from onebit.decider.settings import Settings, check_time, open_log
+from onebit.decider.replay import History
+from onebit.decider.settings import Settings, open_log
 from onebit.decider.state import Recorder, State
-from onebit.decider.tickets import Event, Kind, LogError, Moment, Shadow, Status, Ticket, index_of
+from onebit.decider.tickets import Event, Kind, LogError, Moment, Shadow, Status, Ticket
 from onebit.game import TICKET_BYTES
 from onebit.inputs import brief, check_choice, check_number, check_switch
+from onebit.kernels import kernel_name
 from onebit.labels import check_classes
 from onebit.learners import BanditSVM, Learner
 from onebit.typed_json import describe
@@ -47,9 +49,9 @@ class Decider:
     """
 
     def __init__(self, log: EventLog, trusted: Any, clock: Callable[[], float]) -> None:
-        self._log, self._history = log, replay.History(log, trusted)
+        self._log, self._history = log, History(log, trusted)
         self._lock, self._pid, self._is_closed = threading.RLock(), os.getpid(), False
-        self._recorder = Recorder(log, self._history.replay, clock)
+        self._recorder = Recorder(log, self._history, clock)
 
     @classmethod
     def open(
@@ -80,23 +82,22 @@ class Decider:
             A SQLite file, or the URL of a PostgreSQL database, which can hold many deciders:
             ``"postgresql://user@host/database"``.
         classes : int or list
-            The labels. Required for a new decider. On reopening they must match the initial or the current ones.
+            The labels. Required for a new decider; on reopening they must be the initial or the current ones.
         learner : Learner
-            The learner, `BanditSVM` by default. On reopening it must be the same.
+            `BanditSVM` by default. On reopening it must be the same.
         name : str
             Name of the decider in the database.
         kinds : dict
             Kinds of columns that would be inferred wrongly: ``{"zip": "category", "subject": "text"}``.
         durability : "full" or "batch"
-            "full": every event is on disk before its call returns. "batch": within 20 milliseconds; a crash of the
-            process loses the events since the last write, and their tickets become unknown.
+            "full": every event is on disk before its call returns. "batch": within 20 milliseconds, and a crash of the
+            process loses the events since the last write.
         deadline : float
             Seconds after which a ticket without feedback is closed; never by default.
         silence : "nothing" or "wrong"
             How a ticket closed without feedback counts: not at all, or as a wrong guess.
         exploration_floor : float
-            Share of guesses drawn uniformly from the labels. Costs mistakes, but allows `onebit evaluate` to estimate
-            the performance of other learners.
+            Share of guesses drawn uniformly, so that `onebit evaluate` can estimate how other learners would do.
         max_open : int
             Maximum number of open tickets; beyond it the oldest is closed, as at its deadline.
         wrong_at_most : float
@@ -119,18 +120,15 @@ class Decider:
             If acknowledged events are missing from the file: its journal was damaged, or it is an old backup.
         OwnedError
             If another process has it open.
-        UnreachableError
-            If the database cannot be reached.
         LogError
-            If the file is not a decider's log, is damaged, or was written by a newer onebit.
+            If the log cannot be used: it is damaged, of a newer onebit, none of a decider, or cannot be reached.
         """
-        options = {"kinds": kinds, "deadline": deadline, "silence": silence, "seed": seed}
-        options |= {"exploration_floor": exploration_floor, "max_open": max_open}
-        options |= {"wrong_at_most": wrong_at_most, "ask_at_most": ask_at_most}
-        about, now = None, check_time(clock())
+        options = {"kinds": kinds, "deadline": deadline, "silence": silence, "seed": seed, "max_open": max_open}
+        options |= {"exploration_floor": exploration_floor, "wrong_at_most": wrong_at_most, "ask_at_most": ask_at_most}
+        about, now = None, Settings.check_time(clock())
         if classes is not None:
-            about = Settings.new(classes, BanditSVM() if learner is None else learner, **options).described()
-            about["began"] = now
+            settings = Settings.new(classes, BanditSVM() if learner is None else learner, **options)
+            about = settings.described() | {"began": now}
         is_durable = check_choice("durability", durability, ("full", "batch")) == "full"
         log = open_log(path, name, about, accept_loss=check_switch("accept_loss", accept_loss))
         try:
@@ -138,7 +136,9 @@ class Decider:
             given, state = options | {"classes": classes, "learner": learner}, decider._state
             state.settings.check_same(log.path, given, state.classes)
             # Versions and platform may influence guesses.
-            found = replay.surroundings() | ({} if log.lost is None else {"lost": log.lost})
+            found: dict[str, Any] = {name: version(name) for name in ("onebit", "numpy", "numba")}
+            found |= {"python": platform.python_version(), "machine": platform.machine()}
+            found |= {} if log.lost is None else {"lost": log.lost}
             decider._write(decider._recorder.record, Kind.OPENED, None, found)
             if not is_durable:
                 log.write_in_background()
@@ -223,16 +223,10 @@ class Decider:
     # Guess and tell.
 
     def guess(self, record: Any, among: Any = None, *, key: str | None = None) -> Ticket:
-        """Guess a label for a record; return a ticket for `tell`.
+        """Guess a label for a record, from the labels in `among` or all classes; return a ticket for `tell`.
 
-        Parameters
-        ----------
-        record : mapping, row of a frame, or array
-            Named values: numbers, categories, texts, dates, lists of tags, missing values. Columns may be new.
-        among : list of labels
-            The labels allowed for this guess; all classes by default.
-        key : str
-            Idempotency key: a second request with the same key returns the ticket of the first.
+        The record is a mapping, row of a frame, or array: numbers, categories, texts, dates, lists of tags, missing
+        values. Columns may be new. A second request with the same `key` returns the ticket of the first.
         """
         return self._write(self._recorder.guess, record, among, key)
 
@@ -245,17 +239,11 @@ class Decider:
         return self._write(self._recorder.answer, _id_of(ticket), _check_feedback(correct))
 
     def label(self, ticket: "str | Ticket", label: Any) -> bool:
-        """Record the right label of a guess, which was asked about or not; it teaches more than `tell`, and is as safe.
-
-        Return whether the feedback is new.
-        """
-        return self._write(lambda: self._recorder.answer(_id_of(ticket), None, self._index_of(label)))
+        """Record the right label of a guess, which teaches more than `tell`; return whether the feedback is new."""
+        return self._write(lambda: self._recorder.answer(_id_of(ticket), None, self._state.index_of(label)))
 
     def guess_many(self, records: Iterable[Any], among: Any = None) -> list[Ticket]:
-        """Guess a label for each record, with one write to disk.
-
-        If a record is refused, no tickets are returned: those of earlier records are closed without feedback.
-        """
+        """Guess a label for each record, with one write to disk; for all or, if one is refused, for none."""
 
         def guess_all() -> list[Ticket]:
             tickets: list[Ticket] = []
@@ -273,9 +261,6 @@ class Decider:
         answer = self._recorder.answer
         return self._write(lambda: [answer(_id_of(ticket), _check_feedback(correct)) for ticket, correct in answers])
 
-    def _index_of(self, label: Any) -> int:
-        return index_of(self._state.indices, label)
-
     # Other events.
 
     def correct_answer(self, ticket: "str | Ticket", correct: bool | None = None, *, label: Any = None) -> None:
@@ -288,7 +273,7 @@ class Decider:
         if label is None:
             self._write(self._recorder.correct, _id_of(ticket), _check_feedback(correct))
         else:
-            self._write(lambda: self._recorder.correct(_id_of(ticket), None, self._index_of(label)))
+            self._write(lambda: self._recorder.correct(_id_of(ticket), None, self._state.index_of(label)))
 
     def withdraw(self, ticket: "str | Ticket") -> None:
         """Withdraw feedback that was mistaken; the ticket stays closed."""
@@ -297,18 +282,10 @@ class Decider:
     def shadow(
         self, record: Any, label: Any, correct: bool | None, *, propensity: float | None = None, key: str | None = None
     ) -> Shadow:
-        """Learn from a decision of the application; return what the decider would have guessed.
+        """Learn from a decision of the application: its label, and whether that was right, None if unknown.
 
-        Parameters
-        ----------
-        record : mapping, row of a frame, or array
-            As for `guess`, and so is `key`.
-        label : object
-            The label that the application chose: one of the classes.
-        correct : bool or None
-            Whether it was right; None if unknown.
-        propensity : float
-            Probability with which the application chose the label; required by learners that weight by it.
+        Return what the decider would have guessed. `propensity` is the probability with which the application chose the
+        label; learners that weight by it require it. `record` and `key` are those of `guess`.
         """
         feedback = {"correct": None if correct is None else _check_feedback(correct), "propensity": propensity}
         if propensity is not None:
@@ -388,7 +365,7 @@ class Decider:
 
     def kernel_weights(self) -> list[tuple[str, float]]:
         """Return the weights of a `BanditSVM`'s kernels, largest first; empty for other learners."""
-        return self._read(lambda state: replay.kernel_weights(state.learner))
+        return self._read(lambda state: _kernel_weights(state.learner))
 
     def open_tickets(
         self, older_than: str | None = None, limit: int = 100, *, asked: bool | None = None, order: str = "newest"
@@ -398,7 +375,24 @@ class Decider:
         `older_than` is the id of a ticket, which may be closed: only those before it are returned. With `asked` only
         those that were asked about (True), or the others (False).
         """
-        return self._read(lambda state: replay.open_tickets(state, older_than, limit, asked, order))
+        check_choice("order", order, ("newest", "oldest", "doubt"))
+        end = math.inf
+        if older_than is not None:
+            number = older_than.partition("-")[0] if isinstance(older_than, str) else ""  # of its guess event
+            if not (number.isascii() and number.isdigit() and len(number) < 20):
+                raise ValueError(f"ticket {older_than!r:.80} is no ticket's id")
+            end = int(number)
+
+        def find(state: State) -> list[Ticket]:
+            opened = reversed(state.open.items()) if order == "newest" else state.open.items()
+            found = ((name, each) for name, each in opened if each.seq < end and asked in (None, each.ask))
+            if order == "doubt":  # without a confidence, labels are needed most
+                first = nsmallest(limit, found, key=lambda item: item[1].body["confidence"] or 0.0)
+            else:
+                first = list(islice(found, limit))
+            return [state.ticket_of(name, each.time, each.body, each.ask) for name, each in first]
+
+        return self._read(find)
 
     def look_up(self, ticket: "str | Ticket") -> list[Event]:
         """Return all events of a ticket in the log, by its id or the key of its request."""
@@ -415,10 +409,8 @@ class Decider:
     # Maintenance.
 
     def warm_up(self) -> None:
-        """Compile the learner's code before the first guess; takes about ten seconds for `BanditSVM`, once.
-
-        A new learner with the same settings plays two rounds, with dense and sparse rows before the first record.
-        """
+        """Compile the learner's code before the first guess; takes about ten seconds for `BanditSVM`, once."""
+        # Before the first record, which decides it, with dense and with sparse rows.
         for row in self._state.encoder.example_rows():
             twin = self._history.settings.new_learner()
             for correct in (False, True):
@@ -431,9 +423,8 @@ class Decider:
     def compact(self) -> int:
         """Remove all events covered by a new snapshot, with their records; return how many.
 
-        Kept are the learner's state (`BanditSVM` stores up to `budget` rows), the encoder's (names of columns and
-        categories), the counts, and the events of open tickets. Earlier feedback can no longer be corrected, and the
-        log can no longer be replayed from its beginning.
+        Kept are the learner's state (`BanditSVM` stores up to `budget` rows), names of columns and categories, counts,
+        and the events of open tickets. Earlier feedback cannot be corrected any more, nor the whole log be replayed.
         """
 
         def compact() -> int:
@@ -445,18 +436,17 @@ class Decider:
     def forget(self, tickets: "Iterable[str | Ticket]" = (), where: Mapping[str, Any] | None = None) -> int:
         """Erase the events of some guesses, such as those of one person; return how many.
 
-        Erased are the events of `tickets`, and all guesses and shadow decisions whose records have the values of
-        `where`: ``{"customer": "c-17"}``. A dot selects from a mapping or list, as in names of columns:
-        ``{"customer.id": 17}``, ``{"tags.0": "late"}``. Open tickets among them are closed without feedback. The events
-        are overwritten on disk. The rest is as with `compact`.
+        Erased, and overwritten on disk, are the events of `tickets`, and all guesses and shadow decisions whose records
+        have the values of `where`; a dot selects from a mapping or list: ``{"customer.id": 17, "tags.0": "x"}``. Open
+        tickets among them are closed without feedback. The rest is as with `compact`.
         """
         if isinstance(tickets, (str, Ticket)):
             raise ValueError(f"tickets must be a list of tickets or their ids; got {brief(tickets)}")
-        names, is_wanted = {_id_of(ticket) for ticket in tickets}, replay.matcher(where)
+        names = {_id_of(ticket) for ticket in tickets}
 
         def forget() -> int:
             gone = []
-            for event in filter(is_wanted, self._log.events()) if is_wanted else ():
+            for event in self._history.matching(where):
                 if event.ticket is None:  # a shadow decision
                     gone.append(event.seq)
                 else:
@@ -484,6 +474,16 @@ class Decider:
         Raises LogError if any part of the file is damaged.
         """
         return self._read(self._history.verify)
+
+
+def _kernel_weights(learner: Learner) -> list[tuple[str, float]]:
+    if not isinstance(learner, BanditSVM) or not learner._started:
+        return []
+    if (trust := getattr(learner._state, "trust", None)) is None:  # a single linear space has no weights
+        return []
+    shares = (trust / trust.sum()).tolist()
+    named = [(kernel_name(kernel), share) for kernel, share in zip(learner.bank_, shares, strict=True)]
+    return sorted(named, key=lambda each: -each[1])
 
 
 def _id_of(ticket: str | Ticket) -> str:

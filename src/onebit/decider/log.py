@@ -2,8 +2,6 @@
 
 Appending only queues an event. The first thread that waits writes all pending events in one transaction, so that many
 threads share one commit. When `EventLog.wait` returns, the batch is on disk and survives crashes and power failures.
-
-A snapshot is the state of a decider after some event. It only shortens the replay.
 """
 
 import json
@@ -80,7 +78,7 @@ def row_of_bytes(data: bytes) -> Rows:
 
 
 class Snapshot(NamedTuple):
-    """The serialized state of a decider."""
+    """The serialized state of a decider, which only shortens the replay."""
 
     seq: int  # the last event that it includes
     content: bytes
@@ -191,11 +189,9 @@ CREATE TABLE {schema}snapshots (
         return LogError(f"{self.path}: {what}; put a backup in its place")
 
     def _check_version(self, version: int) -> None:
-        if version != self.FORMAT_VERSION:
-            remedy = "update onebit" if version > self.FORMAT_VERSION else "begin another decider"
-            raise LogError(
-                f"{self.path}: has format {version}, and this onebit reads format {self.FORMAT_VERSION}: {remedy}"
-            )
+        if version != (ours := self.FORMAT_VERSION):
+            remedy = "update onebit" if version > ours else "begin another decider"
+            raise LogError(f"{self.path}: has format {version}, and this onebit reads format {ours}: {remedy}")
 
     @staticmethod
     def about_rows(about: dict[str, Any]) -> list[tuple[str, str]]:
@@ -247,9 +243,7 @@ CREATE TABLE {schema}snapshots (
         ((column, value),) = wanted.items()
         if column != "key":
             self.flush()
-        return [
-            self._unpacked(line) for line in self._select(self.COLUMNS, "events", f"{column} = ? ORDER BY seq", value)
-        ]
+        return [*map(self._unpacked, self._select(self.COLUMNS, "events", f"{column} = ? ORDER BY seq", value))]
 
     def guessed(self, ticket: str) -> int:
         """Return the index of the label that was guessed."""
@@ -389,10 +383,8 @@ CREATE TABLE {schema}snapshots (
     def discard_pending(self) -> None:
         """Discard events that could not be written, and continue from the last event on disk."""
         with self._access:
-            ends = self._select("seq, time", "events", "TRUE ORDER BY seq DESC LIMIT 1")
-            last, time = ends[0] if ends else (0, 0.0)
-            compacted = self._select("CAST(value AS BIGINT)", "about", "name = 'compacted'")
-            self.compacted = compacted[0][0] if compacted else 0
+            ((last, time),) = self._select("seq, time", "events", "TRUE ORDER BY seq DESC LIMIT 1") or [(0, 0.0)]
+            ((self.compacted,),) = self._select("CAST(value AS BIGINT)", "about", "name = 'compacted'") or [(0,)]
             with self._queueing:
                 self._pending.error = self._broken or LogWriteError(f"{self.path}: the event was discarded")
                 self._pending.is_done = True
@@ -421,9 +413,8 @@ CREATE TABLE {schema}snapshots (
             try:
                 parts = []
                 for part in range(n_parts):
-                    ((piece, check),) = self._select(
-                        "content, checksum", "snapshots", "seq = ? AND part = ?", seq, part
-                    )
+                    where = "seq = ? AND part = ?"
+                    ((piece, check),) = self._select("content, checksum", "snapshots", where, seq, part)
                     parts += [piece] if _checksum((seq, part, n_parts), piece) == check else []
             except (tickets.UnreachableError, tickets.OwnedError):
                 raise

@@ -1,7 +1,8 @@
 """The guesses of a decider, as `onebit evaluate` reads a log."""
 
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from onebit.decider.log import EventLog
-from onebit.decider.settings import Settings, is_database, open_log
-from onebit.decider.sqlite import SQLiteLog
+from onebit.decider.replay import History
+from onebit.decider.settings import open_log
 from onebit.decider.state import State
 from onebit.decider.tickets import Event, Kind, LogError
 from onebit.experiments.evaluate.log import LoggedRounds, logged_rounds
@@ -19,10 +19,7 @@ from onebit.inputs import SparseRows
 from onebit.reporting.text import grouped
 from onebit.typed_json import Trusted, restore
 
-
-def is_decider(path: str) -> bool:
-    """Return whether a file is a decider's, or the path the URL of a database of them."""
-    return is_database(path) or SQLiteLog.is_at(path)
+_Answers = dict[str | None, bool | None]  # by ticket
 
 
 def read_decider(path: str, listed: Sequence[str] | None = None, name: str | None = None) -> LoggedRounds:
@@ -39,13 +36,12 @@ def read_decider(path: str, listed: Sequence[str] | None = None, name: str | Non
     """
     with closing(open_log(path, name, read_only=True)) as log:
         called, about, events = log.path, log.about(), list(log.events())
-        snapshot = _latest_state(log) if log.compacted else None
+        snapshot = History(log).latest_snapshot() if log.compacted else None
     # Events of classes that joined may be compacted, too.
-    first, known_at = (
-        (restore(about["classes"], Trusted()), 0) if snapshot is None else (snapshot.classes, snapshot.seq)
-    )
+    known_at = 0 if snapshot is None else snapshot.seq
+    classes = restore(about["classes"], Trusted()) if snapshot is None else snapshot.classes
     added = [event for event in events if event.kind == Kind.CLASS_ADDED and event.seq > known_at]
-    classes = [*first, *(restore(event.body["label"], Trusted()) for event in added)]
+    classes = [*classes, *(restore(event.body["label"], Trusted()) for event in added)]
     if listed is not None and sorted(listed) != sorted(map(str, classes)):
         raise ValueError(f"--classes must list the decider's, {classes!r:.200}, or be left out; got {listed!r:.200}")
     guesses = [event for event in events if event.kind == Kind.GUESSED]
@@ -53,12 +49,12 @@ def read_decider(path: str, listed: Sequence[str] | None = None, name: str | Non
         none = "the decider has made no guesses yet, or all were compacted"
         raise LogError(f"{called}: {none}; there is nothing to evaluate")
     asked = {event.ticket for event in guesses if event.body.get("decision", (False,))[0]}
-    answers: dict[str | None, bool | None] = {}
+    answers: _Answers = {}
     named: dict[str | None, int | None] = {}
     for event in events:
         if event.kind in (Kind.FEEDBACK, Kind.CORRECTED) or (event.kind == Kind.CLOSED and event.ticket not in asked):
             answers[event.ticket], named[event.ticket] = event.body["correct"], event.body.get("label")
-    log_of_guesses = logged_rounds(
+    rounds = logged_rounds(
         _stacked(guesses),
         [classes[event.body["label"]] for event in guesses],
         [answers.get(event.ticket) for event in guesses],
@@ -67,22 +63,12 @@ def read_decider(path: str, listed: Sequence[str] | None = None, name: str | Non
         classes=classes,
         name=Path(path).name if name is None else name,
     )
-    labels = [named.get(event.ticket) for event in guesses]
-    return replace(
-        log_of_guesses,
-        is_complete=listed is not None,
-        named=np.array([-1 if label is None else label for label in labels]),
-        about=(*_account(events, answers, snapshot), *_account_of_asking(guesses, asked, answers, named)),
-    )
-
-
-def _latest_state(log: EventLog) -> State:
-    """Return what the decider knew at its latest snapshot that can be read."""
-    settings = Settings.of(log.about())
-    for snapshot in log.snapshots():
-        with suppress(ValueError):  # another may be sound
-            return State.of_bytes(settings, snapshot.content)
-    raise LogError(f"{log.path}: has events in a snapshot, which cannot be read; put a backup in its place")
+    labels = np.array([-1 if (label := named.get(event.ticket)) is None else label for event in guesses])
+    notes = _account(events, answers, snapshot)
+    if asked:
+        n_named = sum(named.get(ticket) is not None and answers[ticket] is False for ticket in asked)
+        notes += (("asked", _account_of_asking(guesses, asked, answers, n_named)),)
+    return replace(rounds, is_complete=listed is not None, named=labels, about=notes)
 
 
 def _allowed(body: dict[str, Any], classes: list[object]) -> list[object] | None:
@@ -92,9 +78,7 @@ def _allowed(body: dict[str, Any], classes: list[object]) -> list[object] | None
     return classes[: body["n_classes"]] if body["n_classes"] < len(classes) else None
 
 
-def _account(
-    events: list[Event], answers: dict[str | None, bool | None], snapshot: State | None
-) -> tuple[tuple[str, str], ...]:
+def _account(events: list[Event], answers: _Answers, snapshot: State | None) -> tuple[tuple[str, str], ...]:
     """Return what counts as wrong without having been told, and what of the decider's history is not evaluated."""
     n_silent = sum(event.kind == Kind.CLOSED and answers.get(event.ticket) is False for event in events)
     known_at, n_gone, n_watched = 0, 0, 0
@@ -105,42 +89,27 @@ def _account(
     left_out = [f"{grouped(n_gone)} guesses that were compacted or forgotten"] if n_gone else []
     left_out += [f"{grouped(n_watched)} rounds of shadow mode, which learners do not hear"] if n_watched else []
     silence = f"{grouped(n_silent)} of the wrong: no answer came in time, and this decider counts that as wrong"
+    notes = [("silence", f"{silence}. What is sure rests on it")] if n_silent else []
+    return (*notes, *([("left out", "; ".join(left_out))] if left_out else []))
+
+
+def _account_of_asking(guesses: list[Event], asked: set[str | None], answers: _Answers, n_named: int) -> str:
+    """Return in how many rounds a person decided, and what that means for the log."""
+    found = Counter((event.ticket in asked, answers.get(event.ticket)) for event in guesses)
     return (
-        *([("silence", f"{silence}. What is sure rests on it")] if n_silent else []),
-        *([("left out", "; ".join(left_out))] if left_out else []),
+        f"{grouped(len(asked))} rounds, in which a person decided; the suggestion counts as the guess, and was "
+        f"right in {grouped(found[True, True])}, wrong in {grouped(found[True, False])}, and in {grouped(n_named)} of "
+        f"these the right label is known. Of the decisions made alone {grouped(found[False, True])} were right and "
+        f"{grouped(found[False, False])} wrong"
     )
-
-
-def _account_of_asking(
-    guesses: list[Event],
-    asked: set[str | None],
-    answers: dict[str | None, bool | None],
-    named: dict[str | None, int | None],
-) -> tuple[tuple[str, str], ...]:
-    """Return in how many rounds a person decided, and what that means for the log; nothing where none did."""
-    if not asked:
-        return ()
-    of_asked, alone = (
-        [answers.get(event.ticket) for event in guesses if (event.ticket in asked) == is_asked]
-        for is_asked in (True, False)
-    )
-    n_named = sum(named.get(ticket) is not None and answers[ticket] is False for ticket in asked)
-    text = f"{grouped(len(asked))} rounds, in which a person decided; the suggestion counts as the guess, and was "
-    text += f"right in {grouped(of_asked.count(True))}, wrong in {grouped(of_asked.count(False))}, and in "
-    text += f"{grouped(n_named)} of these the right label is known. Of the decisions made alone "
-    text += f"{grouped(alone.count(True))} were right and {grouped(alone.count(False))} wrong"
-    return (("asked", text),)
 
 
 def _stacked(guesses: list[Event]) -> object:
     """Return the rows that were seen, as one matrix."""
     rows: list[Any] = [event.row for event in guesses]
-    if not any(isinstance(row, SparseRows) for row in rows):
+    if not isinstance(rows[0], SparseRows):
         return np.stack(rows)
-    made = [
-        scipy.sparse.csr_array((row.values, row.columns, row.starts), shape=(1, row.n_columns))
-        if isinstance(row, SparseRows)
-        else scipy.sparse.csr_array(row[None])
-        for row in rows
-    ]
-    return scipy.sparse.vstack(made, format="csr")
+    columns, lengths = np.concatenate([row.columns for row in rows]), [len(row.columns) for row in rows]
+    starts = np.cumsum([0, *lengths])
+    held = np.concatenate([row.values for row in rows]), columns, starts
+    return scipy.sparse.csr_array(held, shape=(len(rows), rows[0].n_columns))

@@ -108,10 +108,9 @@ class Database:
         except psycopg.Error:  # its message may contain the password
             is_plain = False
         if not is_plain:
-            raise ValueError(
-                "the URL of the database must be one such as postgresql://user@host:5432/database; special characters "
-                "of a password are written with a percent sign"
-            )
+            example = "postgresql://user@host:5432/database"
+            remedy = "special characters of a password are written with a percent sign"
+            raise ValueError(f"the URL of the database must be one such as {example}; {remedy}")
         host = str(self._parts.get("host") or "")
         where = "" if host.startswith("/") else host + (f":{ports}" if ports else "")
         self.url, self.shown = url, f"postgresql://{where}/{self._parts.get('dbname') or ''}"
@@ -123,9 +122,8 @@ class Database:
         try:
             connection = _Connection.connect(**settings, autocommit=True)
         except psycopg.Error as error:
-            raise UnreachableError(
-                f"{self.shown}: cannot be reached ({_words(error)}); is it running, may you use it?"
-            ) from None
+            remedy = "is it running, may you use it?"
+            raise UnreachableError(f"{self.shown}: cannot be reached ({_words(error)}); {remedy}") from None
         try:
             if connection.info.server_version < _OLDEST_SERVER:
                 raise LogError(f"{self.shown}: is older than PostgreSQL {_OLDEST_SERVER // 10_000}; update it")
@@ -134,11 +132,10 @@ class Database:
                 raise LogError(f"{self.shown}: keeps texts as {encoding}; create a database with ENCODING 'UTF8'")
             connection.execute(_SESSION.format(_PATIENCE_SECONDS))
             connection.patience = _PATIENCE_SECONDS
-        except psycopg.Error as error:
+        except BaseException as error:
             connection.close()
-            raise UnreachableError(f"{self.shown}: does not answer ({_words(error)}); try again") from None
-        except BaseException:
-            connection.close()
+            if isinstance(error, psycopg.Error):
+                raise UnreachableError(f"{self.shown}: does not answer ({_words(error)}); try again") from None
             raise
         return connection
 
@@ -202,9 +199,8 @@ class PostgresLog(EventLog):
             except psycopg.Error as error:
                 if connection.info.transaction_status == TransactionStatus.UNKNOWN:
                     raise
-                raise LogError(
-                    f"{self.path}: cannot be used as a log ({_words(error)}); may you create a schema and write there?"
-                ) from None
+                remedy = "may you create a schema and write there?"
+                raise LogError(f"{self.path}: cannot be used as a log ({_words(error)}); {remedy}") from None
         if not self._id:
             raise LogError(f"{self.path}: there is no decider; give its classes to begin one")
         self._take()
@@ -225,16 +221,12 @@ class PostgresLog(EventLog):
         connection = self._database.connect()
         try:
             if self._session is not None:  # end our old session, which the server may consider alive
-                connection.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s",
-                    self._session,
-                )
+                end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
+                connection.execute(end, self._session)
             if connection.one("SELECT pg_try_advisory_lock(%s, %s)", _LOCKS, self._id) != (True,):
-                *who, epoch = connection.one(
-                    "SELECT pid, host, since, epoch FROM onebit.deciders WHERE id = %s", self._id
-                )
-                owner = _named(who)
-                raise OwnedError(f"{self.path}: is open in {owner}; one process at a time", owner, epoch)
+                find = "SELECT pid, host, since, epoch FROM onebit.deciders WHERE id = %s"
+                *who, epoch = connection.one(find, self._id)
+                raise OwnedError(f"{self.path}: is open in {_named(who)}; one process at a time", _named(who), epoch)
             mine = connection.one("SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()")
             claimed = connection.one(_CLAIM, *Owner.here(), self._id)
             if claimed is None:
@@ -432,17 +424,15 @@ class PostgresLog(EventLog):
         self._stop.set()
         if self._connection is not None:
             with suppress(psycopg.Error):
-                self._connection.execute(
-                    "UPDATE onebit.deciders SET pid = NULL, host = NULL, since = NULL WHERE id = %s AND epoch = %s",
-                    [self._id, self._epoch],
-                )
+                leave = "UPDATE onebit.deciders SET pid = NULL, host = NULL, since = NULL WHERE id = %s AND epoch = %s"
+                self._connection.execute(leave, [self._id, self._epoch])
                 # Explicitly: the server may notice the closed connection late, and would refuse the next owner.
                 self._connection.execute("SELECT pg_advisory_unlock_all()")
         self._drop()
 
 
 class PostgresReader(PostgresLog):
-    """A log for reading one moment: it takes neither lock nor epoch, but keeps the server from vacuuming: be short."""
+    """A log for reading one moment: it takes neither lock nor epoch, but keeps the server from vacuuming."""
 
     def _open(self, name: str, about: dict[str, Any] | None) -> None:
         connection = self._connection = self._database.connect()

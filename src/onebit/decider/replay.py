@@ -1,87 +1,122 @@
-"""Replay of a decider's log, and what else is read from its state and events: status, open tickets, records, export."""
+"""The log of a decider as a whole: its replay, and what is looked up in all of it."""
 
 import io
-import math
-import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
 from datetime import UTC, datetime
-from heapq import nsmallest
-from importlib.metadata import version
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from onebit.decider.log import EventLog, Snapshot
+from onebit.asking import Asking, Decision
+from onebit.decider.log import EventLog, Snapshot, row_of_bytes, row_to_bytes
 from onebit.decider.settings import Settings
-from onebit.decider.state import State
-from onebit.decider.tickets import Event, Kind, LogError, Status, Ticket
-from onebit.encoding import record_from_json, record_to_json
+from onebit.decider.state import OpenTicket, State
+from onebit.decider.tickets import Event, Kind, LogError, Moment, Status
+from onebit.encoding import Encoder, record_from_json, record_to_json
 from onebit.encoding.fields import named_parts
 from onebit.extras import require_extra
 from onebit.files import replace_file
-from onebit.inputs import brief, check_choice
-from onebit.kernels import kernel_name
-from onebit.learners.bandit_svm import BanditSVM
-from onebit.learners.base import Learner
-from onebit.learners.saving import learned_arrays, to_bytes
+from onebit.game import TICKET_BYTES
+from onebit.inputs import brief
+from onebit.learners.saving import from_bytes, learned_arrays, to_bytes
 from onebit.machine_memory import MemoryBudgetError
-from onebit.typed_json import write
+from onebit.typed_json import Trusted, describe, parse, restore, write
+
+_HEAD = 8  # bytes for the length of a snapshot's header
+# What a snapshot holds as it is.
+_PLAIN = ["counts", "n_guesses", "n_answered", "n_wrong", "n_closed", "n_shadows", "n_asked", "n_asked_answered"]
+_PLAIN += ["n_suggestions_right", "stride", "seq", "is_altered", "differences", "first_difference"]
 
 
 class History:
-    """The log of a decider as a whole: replays of it, and what is looked up in all of it.
-
-    `settings` are those that the decider began with; the classes in `trusted` may be loaded from the log.
-    """
+    """A decider's log, with the settings that it began with; the classes in `trusted` may be loaded from it."""
 
     def __init__(self, log: EventLog, trusted: Any = ()) -> None:
         about = log.about()
         self._log, self._began, self.settings = log, about["began"], Settings.of(about, trusted)
+
+    def latest_snapshot(self, kept: Snapshot | None = None) -> State | None:
+        """Return the state at the latest valid snapshot: `kept` in memory, or one of the log; None if there is none."""
+        corrections = self._log.find(kind=Kind.CORRECTED)
+        for snapshot in chain([kept] if kept else [], self._log.snapshots()):
+            if all(event.body["corrects"] > snapshot.seq for event in corrections if event.seq > snapshot.seq):
+                try:
+                    return self.of_bytes(snapshot.content)
+                except MemoryBudgetError:
+                    raise
+                except ValueError:
+                    continue  # fall back to an older snapshot or the events
+        if up_to := self._log.compacted:
+            lost = f"events up to {up_to} were compacted into a snapshot, which cannot be used"
+            raise LogError(f"{lost}; put a backup in its place")
+        return None
 
     def replay(self, kept: Snapshot | None = None, *, from_snapshot: bool = True) -> State:
         """Return the state of a decider after all events of its log, from the latest valid snapshot or the beginning.
 
         Corrected feedback is applied at its original position: the learner's state is the one it would have without the
         mistake, for the recorded guesses. So a snapshot is valid only if it was taken before the feedback it corrects.
-        `kept` is a snapshot in memory, later than those in the log.
         """
-        log, settings = self._log, self.settings
-        corrections = log.find(kind=Kind.CORRECTED)
-        corrected = {str(event.ticket): (event.body["correct"], event.body.get("label")) for event in corrections}
-        noted = {event.seq for event in corrections}
-        state = None
-        for snapshot in chain([kept] if kept else [], log.snapshots()) if from_snapshot else ():
-            if all(event.body["corrects"] > snapshot.seq for event in corrections if event.seq > snapshot.seq):
-                try:
-                    state = State.of_bytes(settings, snapshot.content)
-                    break
-                except MemoryBudgetError:
-                    raise
-                except ValueError:
-                    continue  # fall back to an older snapshot or the events
-        if state is None and log.compacted:
-            lost = f"events up to {log.compacted} were compacted into a snapshot, which cannot be used"
-            raise LogError(f"{lost}; put a backup in its place")
-        state = state or State(settings)
+        log, state = self._log, self.latest_snapshot(kept) if from_snapshot else None
+        corrections = {event.seq: event for event in log.find(kind=Kind.CORRECTED)}
+        corrected = {str(each.ticket): (each.body["correct"], each.body.get("label")) for each in corrections.values()}
+        state = state or State(self.settings)
         try:
             for event in log.events(state.seq):
-                if event.kind == Kind.CORRECTED and event.seq not in noted:
-                    raise LogError(
-                        f"event {event.seq} is not where corrections are looked up; put a backup in its place"
-                    )
+                if event.kind == Kind.CORRECTED and event.seq not in corrections:
+                    raise LogError(f"event {event.seq} is not where corrections are looked up; put a backup there")
                 state.apply(event, corrected)
         except (LogError, MemoryBudgetError):
             raise
         except (ValueError, KeyError, TypeError, AssertionError) as error:
             why = f"cannot be replayed: {error!r}. Was it written by a newer onebit?"
             raise LogError(f"event {state.seq + 1} {why}") from error
-        if state.seq != log.last_seq:
-            raise LogError(
-                f"the log ends with event {log.last_seq}, and event {state.seq} was known; put a backup there"
-            )
+        if (last := log.last_seq) != state.seq:
+            raise LogError(f"the log ends with event {last}, and event {state.seq} was known; put a backup there")
+        return state
+
+    @staticmethod
+    def to_bytes(state: State) -> bytes:
+        """Serialize a state, for a snapshot."""
+        header = {name: getattr(state, name) for name in _PLAIN} | {
+            "settings": state.settings.changeable(),
+            "encoder": state.encoder.state(),
+            "classes": describe(state.classes),
+            "open": [
+                [ticket, None if each.row is None else row_to_bytes(each.row).hex(), *each._replace(row=None)]
+                for ticket, each in state.open.items()
+            ],
+            "asking": None if state.asking is None else state.asking.state(),
+            "curve": state.curve,
+        }
+        text = write(header).encode()
+        return b"".join((len(text).to_bytes(_HEAD, "little"), text, to_bytes(state.learner)))
+
+    def of_bytes(self, content: bytes) -> State:
+        """Rebuild a state from the result of `to_bytes`; raises ValueError for other bytes."""
+        end = _HEAD + int.from_bytes(content[:_HEAD], "little")
+        state, header = State(self.settings), parse(content[_HEAD:end])
+        trusted = self.settings.trusted
+        try:
+            vars(state).update({name: header[name] for name in _PLAIN})
+            state.settings = self.settings.changed(header["settings"])
+            state.learner = from_bytes(content[end:], "the snapshot's learner", trusted)
+            state.encoder = Encoder.from_state(header["encoder"])
+            state.classes = restore(header["classes"], Trusted(trusted))
+            state.indices = {label: i for i, label in enumerate(state.classes)}
+            state.asking = None if header["asking"] is None else Asking.from_state(header["asking"])
+            for ticket, hexed, *values in header["open"]:
+                opened, row = OpenTicket(*values), None if hexed is None else row_of_bytes(bytes.fromhex(hexed))
+                decision = None if opened.decision is None else Decision(*opened.decision)
+                state.open[ticket] = opened._replace(row=row, decision=decision)
+                state.row_bytes += 0 if row is None else TICKET_BYTES + row.nbytes
+            state.curve = [Moment(*each) for each in header["curve"]]
+            state.restored = state.seq
+        except (KeyError, TypeError, IndexError) as error:
+            raise ValueError(f"the snapshot is none ({error!r})") from error
         return state
 
     def verify(self, state: State) -> bool:
@@ -90,6 +125,22 @@ class History:
             raise ValueError(f"events up to {up_to} were compacted: the log has no beginning any more")
         self._log.check()
         return _same_state(self.replay(from_snapshot=False), state)
+
+    def matching(self, where: Any) -> Iterator[Event]:
+        """Yield the events whose records have certain values, given by column name; none without any."""
+        if where is None:
+            return
+        if not isinstance(where, Mapping):
+            raise ValueError(f'where must be a mapping such as {{"customer.id": 17}}; got {brief(where)}')
+        stored = record_to_json(where)  # as the log has it
+        if any(name.endswith("$unreadable") for name in named_parts(stored)):
+            raise ValueError(f"where must have values that records have; got {brief(where)}")
+        parts = named_parts(record_from_json(stored))
+        wanted = {name: value for name, value in parts.items() if not isinstance(value, Mapping)}
+        for event in self._log.events() if wanted else ():
+            found = named_parts(record_from_json(event.body.get("record")))
+            if all(name in found and found[name] == value for name, value in wanted.items()):
+                yield event
 
     def status(self, state: State) -> Status:
         """Return the status of a decider."""
@@ -134,8 +185,7 @@ class History:
             elif event.kind in (Kind.FEEDBACK, Kind.CORRECTED) and event.ticket in lines:
                 lines[event.ticket][4:6] = body["correct"], at
         frame, content = polars.DataFrame(list(lines.values()), schema=types, orient="row"), io.BytesIO()
-        write_frame = frame.write_csv if path.suffix == ".csv" else frame.write_parquet
-        write_frame(content)
+        frame.write_csv(content) if path.suffix == ".csv" else frame.write_parquet(content)
         replace_file(path, content.getvalue())
         return len(lines)
 
@@ -161,65 +211,5 @@ def _plain_parts(state: State) -> tuple[Any, ...]:
     return *about, state.encoder.state(), asking, state.learner._started
 
 
-# What is looked up in the state.
-
-
-def surroundings() -> dict[str, Any]:
-    """Return versions and platform, which may influence guesses."""
-    versions = {name: version(name) for name in ("onebit", "numpy", "numba")}
-    return versions | {"python": platform.python_version(), "machine": platform.machine()}
-
-
 def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def open_tickets(
-    state: State, older_than: str | None, limit: int, asked: bool | None = None, order: str = "newest"
-) -> list[Ticket]:
-    """Return tickets without feedback in an order; only those before one with a certain id, if given."""
-    check_choice("order", order, ("newest", "oldest", "doubt"))
-    end = math.inf
-    if older_than is not None:
-        number = older_than.partition("-")[0] if isinstance(older_than, str) else ""  # of its guess event
-        if not (number.isascii() and number.isdigit() and len(number) < 20):
-            raise ValueError(f"ticket {older_than!r:.80} is no ticket's id")
-        end = int(number)
-    wanted = (True, False) if asked is None else (asked,)
-    opened = reversed(state.open.items()) if order == "newest" else state.open.items()
-    found = ((name, each) for name, each in opened if each.seq < end and each.ask in wanted)
-    if order == "doubt":  # without a confidence, labels are needed most
-        first = nsmallest(limit, found, key=lambda item: item[1].body["confidence"] or 0.0)
-    else:
-        first = list(islice(found, limit))
-    return [state.ticket_of(name, each.time, each.body, each.ask) for name, each in first]
-
-
-def kernel_weights(learner: Learner) -> list[tuple[str, float]]:
-    """Return kernel names and their weights, which sum to 1, largest first; empty for other learners."""
-    if not isinstance(learner, BanditSVM) or not learner._started:
-        return []
-    if (trust := getattr(learner._state, "trust", None)) is None:  # a single linear space has no weights
-        return []
-    shares = (trust / trust.sum()).tolist()
-    named = [(kernel_name(kernel), share) for kernel, share in zip(learner.bank_, shares, strict=True)]
-    return sorted(named, key=lambda each: -each[1])
-
-
-def matcher(where: Any) -> Callable[[Event], bool] | None:
-    """Return what tells whether the record of an event has certain values, given by column name; None without any."""
-    if where is None:
-        return None
-    if not isinstance(where, Mapping):
-        raise ValueError(f'where must be a mapping such as {{"customer.id": 17}}; got {brief(where)}')
-    stored = record_to_json(where)  # as the log has it
-    if any(name.endswith("$unreadable") for name in named_parts(stored)):
-        raise ValueError(f"where must have values that records have; got {brief(where)}")
-    parts = named_parts(record_from_json(stored))
-    wanted = {name: value for name, value in parts.items() if not isinstance(value, Mapping)}
-
-    def matches(event: Event) -> bool:
-        found = named_parts(record_from_json(event.body.get("record")))
-        return all(name in found and found[name] == value for name, value in wanted.items())
-
-    return matches if wanted else None

@@ -22,7 +22,7 @@ from scipy.stats import fisher_exact, t
 
 from onebit.asking import Asking
 from onebit.confidence import reliability, risk_by_coverage
-from onebit.decider.tickets import Kind
+from onebit.decider.tickets import Kind, Status
 
 _RECENT_EVENTS = 10_000  # number of events that alarms are based on
 _RECENT_ANSWERS = 200
@@ -38,6 +38,18 @@ _MOST_REPLAYED, _FEWEST_REPLAYED, _PARTS = 4_000, 100, 10
 _FEWEST_MISTAKES = 20
 _DRAWN = 60  # points of risk
 _DEVIATIONS = 1.959963984540054  # standard deviations of a central 95 % interval
+_CAUSES = {
+    "drift": "what is decided about has changed, a column means something else since a release, or other people answer",
+    "all wrong": "the application says correct the wrong way round, compares labels of different types, or the right "
+    "label is none of the classes",
+    "one label": "all records look the same (columns are missing, or empty), or the learner does not explore: "
+    "exploration_floor helps",
+    "same mistake": "records of a label that is none of the classes look like this one's: let it join them; or this "
+    "one is rare, and nothing in the records tells it from another",
+    "no answers": "the application no longer calls tell, tells another decider, or answers come late by nature",
+    "asks always": "the records do not say enough to stay within the limit: give more columns, or allow more wrong "
+    "decisions (change wrong_at_most)",
+}
 
 
 class _Share(NamedTuple):
@@ -93,7 +105,7 @@ class _Constant(NamedTuple):
 
 
 class _Alarm(NamedTuple):
-    """A likely problem; its kind is one of: drift, one label, same mistake, all wrong, no answers, asks always."""
+    """A likely problem; its kind is one of `_CAUSES`."""
 
     kind: str
     says: str
@@ -141,27 +153,13 @@ _Round = tuple[int | None, bool]  # the guessed label, None if not among the rec
 def report(decider: Any, recent: "deque[_Seen] | None" = None) -> Report:
     """Return a report on a decider: `mistakes` covers all feedback, the rest the last 10 000 events.
 
-    Parameters
-    ----------
-    decider : Decider
-        The decider.
-    recent : deque
-        Empty at first: keeps the last events, so that repeated reports read each event once.
+    `recent`, empty at first, keeps these events, so that repeated reports read each event once.
     """
     status, by_class = decider.status(), decider.by_class()
-    recent = recent_events(decider, recent)
+    recent = _recent_events(decider, recent)
     asked = [event.ask for event in recent if event.kind == Kind.GUESSED][-_RECENT_GUESSES:]
     suggested = {event.ticket for event in recent if event.ask}
-    rounds = _answered(event for event in recent if event.ticket not in suggested)
-    last = rounds[-_RECENT_ANSWERS:]
-    alarms = [
-        _drift(rounds),
-        _all_wrong(rounds, len(by_class)),
-        _one_label(recent, len(by_class)),
-        _same_mistake(last, list(by_class)),
-        _no_answers(recent, status.events, status.oldest_open),
-        _asks_always(asked),
-    ]
+    alone = _answered(event for event in recent if event.ticket not in suggested)
     label = max(by_class, key=lambda each: by_class[each][1])
     right, n_answered = by_class[label][1], status.right + status.wrong
     others_wrong = sum(wrong for each, (_, _, wrong) in by_class.items() if each != label)
@@ -172,17 +170,17 @@ def report(decider: Any, recent: "deque[_Seen] | None" = None) -> Report:
         silent=status.silent,
         mistakes=share_of(status.wrong, n_answered),
         mistakes_at_any_time=_share_at_any_time(status.wrong, n_answered),
-        recent_mistakes=_mistakes(last),
+        recent_mistakes=_mistakes(alone[-_RECENT_ANSWERS:]),
         asked=share_of(status.asked, status.guesses),
         recent_asked=share_of(sum(asked), len(asked)),
         suggestions_right=share_of(status.suggestions_right, status.asked_answered),
         by_class=[_OfClass(label, n, share_of(wrong, right + wrong)) for label, (n, right, wrong) in by_class.items()],
         constant=_Constant(label, right, right + others_wrong) if right else None,
-        alarms=[alarm for alarm in alarms if alarm is not None],
+        alarms=_alarms(recent, alone, asked, list(by_class), status),
     )
 
 
-def recent_events(decider: Any, recent: "deque[_Seen] | None" = None) -> "deque[_Seen]":
+def _recent_events(decider: Any, recent: "deque[_Seen] | None" = None) -> "deque[_Seen]":
     """Return the last 10 000 events of a decider; those after the last of `recent` are read and added to it."""
     recent = deque() if recent is None else recent
     for event in decider.events(max(recent[-1].seq if recent else 0, decider.status().events - _RECENT_EVENTS)):
@@ -212,10 +210,6 @@ def _share_at_any_time(count: int, of: int) -> _Share:
     """Return a share with a 95 % confidence sequence: an interval that holds after every round at once.
 
     It is for the mean of the probabilities of all rounds so far, whatever they are: nothing is assumed of the rounds.
-
-    >>> share = _share_at_any_time(100, 1000)
-    >>> round(share.low, 3), round(share.high, 3)
-    (0.053, 0.147)
     """
     if not of:
         return _Share(0, 0, None, 0.0, 1.0)
@@ -227,14 +221,14 @@ def _share_at_any_time(count: int, of: int) -> _Share:
     return _Share(count, of, count / of, max(0.0, count / of - half), min(1.0, count / of + half))
 
 
-def costs_of_limits(recent: "Iterable[_Seen]") -> list[_Cost]:
+def costs_of_limits(decider: Any) -> list[_Cost]:
     """Return what each of some limits on wrong decisions would cost, going by recent events; none if they are too few.
 
     The rule of asking is played on the confidences and answers of the log. What labels would have taught the learner is
     left out, so it may ask less. The first half prepares the rule and is not counted. The interval is from the means of
     ten parts.
     """
-    rounds = _confidences(recent)[-_MOST_REPLAYED:]
+    rounds = _confidences(decider)[-_MOST_REPLAYED:]
     n_counted = len(rounds) // 2 // _PARTS * _PARTS
     if n_counted < _FEWEST_REPLAYED:
         return []
@@ -247,14 +241,14 @@ def costs_of_limits(recent: "Iterable[_Seen]") -> list[_Cost]:
             asks.append(decision.ask)
         means = np.reshape(asks[-n_counted:], (_PARTS, -1)).mean(axis=1)
         mean, half = float(means.mean()), float(t.ppf(0.975, _PARTS - 1) * means.std(ddof=1) / math.sqrt(_PARTS))
-        share = _Share(sum(asks[-n_counted:]), n_counted, mean, max(0.0, mean - half), min(1.0, mean + half))
-        costs.append(_Cost(limit, share))
+        n_asked = sum(asks[-n_counted:])
+        costs.append(_Cost(limit, _Share(n_asked, n_counted, mean, max(0.0, mean - half), min(1.0, mean + half))))
     return costs
 
 
-def how_sure(recent: Iterable[_Seen]) -> _Sureness:
+def how_sure(decider: Any) -> _Sureness:
     """Return whether confidence was what it claims, going by recent events; nothing if too few are answered."""
-    known = [(confidence, right) for confidence, right in _confidences(recent) if confidence is not None]
+    known = [(confidence, right) for confidence, right in _confidences(decider) if confidence is not None]
     if len(known) < _FEWEST_REPLAYED:
         return _Sureness([], [])
     confidence, right = (np.array(each) for each in zip(*known, strict=True))
@@ -264,8 +258,9 @@ def how_sure(recent: Iterable[_Seen]) -> _Sureness:
     return _Sureness(groups, [(float(i + 1) / len(risk), float(risk[i])) for i in at])
 
 
-def _confidences(recent: Iterable[_Seen]) -> list[tuple[float | None, bool]]:
+def _confidences(decider: Any) -> list[tuple[float | None, bool]]:
     """Return of answered guesses the confidence and whether they were right, in the order of their answers."""
+    recent = _recent_events(decider)
     confidence = {event.ticket: event.confidence for event in recent if event.kind == Kind.GUESSED}
     answers: dict[str | None, bool | None] = {}
     for event in recent:
@@ -290,7 +285,23 @@ def _mistakes(rounds: list[_Round]) -> _Share:
     return share_of(sum(not correct for _, correct in rounds), len(rounds))
 
 
-def _drift(rounds: list[_Round]) -> _Alarm | None:
+def _alarms(
+    recent: Iterable[_Seen], alone: list[_Round], asked: list[bool], classes: list[Any], status: Status
+) -> list[_Alarm]:
+    """Return what is alarming in recent events; `alone` are the answered rounds that were not asked about."""
+    found = {
+        "drift": _drift(alone),
+        "all wrong": _all_wrong(alone, len(classes)),
+        "one label": _one_label(recent, len(classes)),
+        "same mistake": _same_mistake(alone[-_RECENT_ANSWERS:], classes),
+        "no answers": _no_answers(recent, status),
+    }
+    if len(asked) == _RECENT_GUESSES and sum(asked) >= _NEARLY_ALL * len(asked):
+        found["asks always"] = f"a person was asked about {sum(asked)} of the last {len(asked)} guesses"
+    return [_Alarm(kind, says, _CAUSES[kind]) for kind, says in found.items() if says is not None]
+
+
+def _drift(rounds: list[_Round]) -> str | None:
     n_recent = min(_RECENT_ANSWERS, len(rounds) // 2)
     if n_recent < _FEWEST_ANSWERS:
         return None
@@ -298,28 +309,19 @@ def _drift(rounds: list[_Round]) -> _Alarm | None:
     table = [[now.number, now.of - now.number], [before.number, before.of - before.number]]
     if fisher_exact(table, alternative="greater").pvalue >= _UNLIKELY:
         return None
-    return _Alarm(
-        "drift",
-        f"{now.number} mistakes in the last {now.of} answers, {before.number} in the {before.of} before",
-        "what is decided about has changed, a column means something else since a release, or other people answer",
-    )
+    return f"{now.number} mistakes in the last {now.of} answers, {before.number} in the {before.of} before"
 
 
-def _all_wrong(rounds: list[_Round], n_classes: int) -> _Alarm | None:
+def _all_wrong(rounds: list[_Round], n_classes: int) -> str | None:
     # With many labels even uniform guesses are seldom right.
     by_chance = math.ceil(math.log(_UNLIKELY) / math.log1p(-1.0 / n_classes)) if n_classes > 1 else 0
     last = rounds[-max(_RECENT_ANSWERS, by_chance) :]
     if len(last) < max(_FEWEST_ANSWERS, by_chance) or any(correct for _, correct in last):
         return None
-    return _Alarm(
-        "all wrong",
-        f"all of the last {len(last)} answers are wrong",
-        "the application says correct the wrong way round, compares labels of different types, or the right label is "
-        "none of the classes",
-    )
+    return f"all of the last {len(last)} answers are wrong"
 
 
-def _one_label(recent: Iterable[_Seen], n_classes: int) -> _Alarm | None:
+def _one_label(recent: Iterable[_Seen], n_classes: int) -> str | None:
     guesses = [event for event in recent if event.kind == Kind.GUESSED]
     since = next((at for at, event in enumerate(reversed(guesses)) if event.label != guesses[-1].label), len(guesses))
     if n_classes < 2 or since < _MANY:
@@ -329,31 +331,21 @@ def _one_label(recent: Iterable[_Seen], n_classes: int) -> _Alarm | None:
     mistakes = _mistakes(_answered(event for event in recent if event.ticket in alike)[-_MANY:])
     if mistakes.number < _FEWEST_MISTAKES:  # the label may be right
         return None
-    return _Alarm(
-        "one label",
-        f"the last {since} guesses are one label, with {mistakes.number} mistakes in {mistakes.of} answers to them",
-        "all records look the same (columns are missing, or empty), or the learner does not explore: exploration_floor "
-        "helps",
-    )
+    return f"the last {since} guesses are one label, with {mistakes.number} mistakes in {mistakes.of} answers to them"
 
 
-def _same_mistake(last: list[_Round], classes: list[Any]) -> _Alarm | None:
+def _same_mistake(last: list[_Round], classes: list[Any]) -> str | None:
     wrong = Counter(label for label, correct in last if not correct and label is not None)
     guessed = Counter(label for label, _ in last if label is not None)
     if len(guessed) < 2 or wrong.total() < _FEWEST_MISTAKES:
         return None
     (label, count), *_ = wrong.most_common(1)
-    if count < 0.9 * wrong.total() or count < guessed[label] / 2:
+    if count < _NEARLY_ALL * wrong.total() or count < guessed[label] / 2:
         return None
-    return _Alarm(
-        "same mistake",
-        f"{count} of the last {wrong.total()} mistakes are {classes[label]!r:.80}",
-        "records of a label that is none of the classes look like this one's: let it join them; or this one is rare, "
-        "and nothing in the records tells it from another",
-    )
+    return f"{count} of the last {wrong.total()} mistakes are {classes[label]!r:.80}"
 
 
-def _no_answers(recent: Iterable[_Seen], last: int, oldest_open: Any) -> _Alarm | None:
+def _no_answers(recent: Iterable[_Seen], status: Status) -> str | None:
     n_since, longest, before = 0, 0, 0
     for event in recent:
         if event.kind in (Kind.FEEDBACK, Kind.CORRECTED):
@@ -363,22 +355,8 @@ def _no_answers(recent: Iterable[_Seen], last: int, oldest_open: Any) -> _Alarm 
         n_since += event.kind == Kind.GUESSED
         before = event.seq
     # No alarm where feedback is rare or comes in batches.
-    if before < last or n_since < _MANY or n_since <= 2 * longest:
+    if before < status.events or n_since < _MANY or n_since <= 2 * longest:
         return None
-    since = "" if oldest_open is None else f"; the oldest open ticket is of {oldest_open:%Y-%m-%d %H:%M} UTC"
-    return _Alarm(
-        "no answers",
-        f"{n_since} guesses since the last answer{since}",
-        "the application no longer calls tell, tells another decider, or answers come late by nature",
-    )
-
-
-def _asks_always(asked: list[bool]) -> _Alarm | None:
-    if len(asked) < _RECENT_GUESSES or sum(asked) < _NEARLY_ALL * len(asked):
-        return None
-    return _Alarm(
-        "asks always",
-        f"a person was asked about {sum(asked)} of the last {len(asked)} guesses",
-        "the records do not say enough to stay within the limit: give more columns, or allow more wrong decisions "
-        "(change wrong_at_most)",
-    )
+    oldest = status.oldest_open
+    since = "" if oldest is None else f"; the oldest open ticket is of {oldest:%Y-%m-%d %H:%M} UTC"
+    return f"{n_since} guesses since the last answer{since}"

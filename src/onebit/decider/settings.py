@@ -87,11 +87,11 @@ class Settings(NamedTuple):
 
     def changed(self, changes: dict[str, Any]) -> "Settings":
         """Return the settings with some changed; raises ValueError for invalid ones."""
+        names = ", ".join(_CHANGEABLE)
         if not changes:
-            raise ValueError(f"name what to change: {', '.join(_CHANGEABLE)}")
-        for name in changes:
-            if name not in _CHANGEABLE:
-                raise ValueError(f"{name!r:.80} cannot be changed; {', '.join(_CHANGEABLE)} can. Begin another decider")
+            raise ValueError(f"name what to change: {names}")
+        if others := [name for name in changes if name not in _CHANGEABLE]:
+            raise ValueError(f"{others[0]!r:.80} cannot be changed; {names} can. Begin another decider")
         found = self._replace(**{name: _checked(name, value) for name, value in changes.items()})
         found.new_asking()  # raises if both are given
         return found
@@ -110,6 +110,18 @@ class Settings(NamedTuple):
         """Return a copy of the initial learner."""
         return from_bytes(self.learner, "the decider's learner", self.trusted)
 
+    @staticmethod
+    def check_time(seconds: Any) -> float:
+        """Return the time of a clock, or raise ValueError unless it can be in seconds since 1970."""
+        try:
+            found = float(seconds)
+        except (TypeError, ValueError, OverflowError):
+            found = -1.0
+        if not 0.0 <= found <= LATEST_TIME:
+            wanted = "seconds since 1970, before the year 3000"
+            raise ValueError(f"clock must return {wanted}; got {brief(seconds)}. Are they milliseconds?")
+        return found
+
     def check_same(self, path: Any, given: dict[str, Any], classes: list[Any]) -> None:
         """Raise LogError if settings given on reopening differ from these; defaults always match.
 
@@ -123,28 +135,14 @@ class Settings(NamedTuple):
                 new = check_classes(value).tolist()
                 old = classes if repr(new) == repr(classes) else old
             elif name == "learner":
-                old, new = (
-                    type(each)(**each.get_params(deep=False) | {"classes": None})
-                    for each in (self.new_learner(), value)
-                )
+                both = self.new_learner(), value
+                old, new = (type(each)(**each.get_params(deep=False) | {"classes": None}) for each in both)
             if repr(old) != repr(new):
                 was, remedy = "was begun with", "begin another decider"
                 if name in _CHANGEABLE:
                     was, remedy = "has", f"call change({name}={new!r})"
                 given_now = f"is opened with {new!r:.200}; leave it out, or {remedy}"
                 raise LogError(f"{path}: {was} {name}={old!r:.200}, and {given_now}")
-
-
-def check_time(seconds: Any) -> float:
-    """Return the time of a clock, or raise ValueError unless it can be in seconds since 1970."""
-    try:
-        found = float(seconds)
-    except (TypeError, ValueError, OverflowError):
-        found = -1.0
-    if not 0.0 <= found <= LATEST_TIME:
-        wanted = "seconds since 1970, before the year 3000"
-        raise ValueError(f"clock must return {wanted}; got {brief(seconds)}. Are they milliseconds?")
-    return found
 
 
 # Where the log is.

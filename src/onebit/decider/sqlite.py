@@ -12,7 +12,7 @@ import sqlite3
 import stat
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
@@ -39,6 +39,8 @@ SELECT (SELECT max(seq) FROM events), (SELECT value FROM about WHERE name = 'com
     (SELECT checksum FROM events WHERE seq = ?)
 """
 _AT_ONCE = 64  # maximum events of one INSERT. Each statement releases and reacquires the GIL
+_CONNECTING: dict[str, Any] = {"timeout": 5.0, "isolation_level": None, "check_same_thread": False}
+_CONNECTING |= {"cached_statements": 2 * _AT_ONCE}
 _INSERT = f"INSERT INTO events ({EventLog.COLUMNS}) VALUES "
 _ONE = "(?, ?, ?, ?, ?, ?, ?, ?)"
 _LONGEST_FILE = 1000  # bytes of the owner file, and of the mark
@@ -71,20 +73,10 @@ class SQLiteLog(EventLog):
             undo.callback(self._owner.release)
             self._check_mark(accept_loss)  # after locking: the last owner may have written it
             try:
-                if about is not None:
-                    with suppress(FileExistsError):
-                        os.close(os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-                self._connection = sqlite3.connect(
-                    self.path,
-                    timeout=5.0,
-                    isolation_level=None,
-                    check_same_thread=False,
-                    cached_statements=2 * _AT_ONCE,
-                )
-            except (sqlite3.Error, OSError) as error:
-                raise LogError(
-                    f"{self.path}: cannot be opened ({error}); is its folder there, may you write?"
-                ) from error
+                self._connection: sqlite3.Connection = sqlite3.connect(self.path, **_CONNECTING)
+            except sqlite3.Error as error:
+                remedy = "is its folder there, may you write?"
+                raise LogError(f"{self.path}: cannot be opened ({error}); {remedy}") from error
             undo.callback(self._connection.close)
             self._begin(about)
             undo.pop_all()
@@ -109,16 +101,16 @@ class SQLiteLog(EventLog):
         try:
             mark = self._mark.read()
         except ValueError:
-            _warn(f"{self._mark.path}: is damaged: it does not tell any more whether the decider beside it is whole")
+            lost = "it does not tell any more whether the decider beside it is whole"
+            warnings.warn(f"{self._mark.path}: is damaged: {lost}", LostJournalWarning, stacklevel=5)
         except OSError as error:
             raise LogError(f"{self._mark.path}: cannot be read ({error}); move it away") from error
         if mark is None:
             if self._owner.was_left and (self._journal.exists() or not self._is_empty()):
-                _warn(
-                    f"{self.path}: the process that had it open did not close it, and {name}, which tells how far it "
-                    "went, is not there or damaged: what came last may be lost. If you have it, or a better "
-                    f"{journal}, put it back before anything else is written"
-                )
+                lost = f"{name}, which tells how far it went, is not there or damaged: what came last may be lost"
+                remedy = f"If you have it, or a better {journal}, put it back before anything else is written"
+                message = f"{self.path}: the process that had it open did not close it, and {lost}. {remedy}"
+                warnings.warn(message, LostJournalWarning, stacklevel=5)
             return
         last, event = self._end(mark.seq)
         if last >= mark.seq and event in (None, mark.checksum):
@@ -164,14 +156,17 @@ class SQLiteLog(EventLog):
             is_empty = not self._fetch("SELECT 1 FROM sqlite_master")
             ((application,),) = self._fetch("PRAGMA application_id")
             if is_empty and about is None:
-                lost = (
-                    f"If there was one, {self.path}-wal is lost, which has all that came last: put it back, or a backup"
-                )
-                raise LogError(f"{self.path}: there is no decider in it; give its classes to begin one. {lost}")
+                lost = f"{self.path}-wal is lost, which has all that came last: put it back, or a backup"
+                problem = "there is no decider in it; give its classes to begin one"
+                raise LogError(f"{self.path}: {problem}. If there was one, {lost}")
             if not is_empty and application != _APPLICATION_ID:
                 raise LogError(f"{self.path}: is another program's SQLite file; choose another path")
-            for suffix in ("", "-wal", "-shm"):  # SQLite copies the permissions of the first to files that it makes
-                _make_private(_beside(self._file, suffix))
+            # SQLite copies the permissions of the first to files that it makes. Changed by name: closing another
+            # descriptor of a file would let go of the locks that this process has on it.
+            for path in (_beside(self._file, suffix) for suffix in ("", "-wal", "-shm")):
+                with suppress(FileNotFoundError, PermissionError):  # another user's file is theirs to close
+                    if stat.S_ISREG(mode := path.lstat().st_mode):
+                        os.chmod(path, mode & 0o700)
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "cell_size_check = ON"):
                 self._connection.execute(f"PRAGMA {pragma}")
             if is_empty:
@@ -226,16 +221,13 @@ class SQLiteLog(EventLog):
     def _commit(self, lines: list[tuple[Any, ...]]) -> None:
         with self._access:
             self._check_in_place()
-            if len(lines) <= _AT_ONCE and not self._connection.in_transaction:
-                self._append(lines)  # a single statement is a transaction
-            else:
-                with self._transaction():
-                    for start in range(0, len(lines), _AT_ONCE):
-                        self._append(lines[start : start + _AT_ONCE])
+            # A single statement is a transaction.
+            is_single = len(lines) <= _AT_ONCE and not self._connection.in_transaction
+            with nullcontext() if is_single else self._transaction():
+                for start in range(0, len(lines), _AT_ONCE):
+                    some = lines[start : start + _AT_ONCE]
+                    self._connection.execute(_INSERT + ", ".join([_ONE] * len(some)), [*chain.from_iterable(some)])
             self._acknowledge(lines)
-
-    def _append(self, lines: list[tuple[Any, ...]]) -> None:
-        self._connection.execute(_INSERT + ", ".join([_ONE] * len(lines)), [*chain.from_iterable(lines)])
 
     def _acknowledge(self, lines: list[tuple[Any, ...]]) -> None:
         with suppress(OSError):  # the events are in the log, and the next write records a later mark
@@ -275,27 +267,17 @@ class SQLiteLog(EventLog):
 
     def check(self) -> None:
         """Raise LogError if a page or an index is damaged."""
-        try:
-            with self._access:
-                found = self._connection.execute("PRAGMA integrity_check(1)").fetchall()
-        except sqlite3.Error as error:
-            found = [(str(error),)]
-        if found != [("ok",)]:
-            raise self._damaged(f"is damaged ({found[0][0]})")
+        with self._access:
+            try:
+                ((found,),) = self._fetch("PRAGMA integrity_check(1)")
+            except sqlite3.Error as error:
+                found = error
+        if found != "ok":
+            raise self._damaged(f"is damaged ({found})")
 
     def _release(self) -> None:
         self._connection.close()
-        self._mark.sync()
         self._owner.release()
-
-
-def _make_private(path: Path) -> None:
-    """Make a file readable and writable by its owner only, if it is there."""
-    # By its name: closing another descriptor of a file would let go of the locks that this process has on it.
-    with suppress(FileNotFoundError, PermissionError):  # another user's file is theirs to close
-        mode = os.lstat(path).st_mode
-        if stat.S_ISREG(mode) and mode & 0o077:
-            os.chmod(path, mode & 0o700)
 
 
 def _is_in_place(opened: int, path: Path) -> bool:
@@ -397,11 +379,6 @@ class _MarkFile:
         replace_file(self.path, _mark_line(mark), mode=0o600)
         self._is_ours = True
 
-    def sync(self) -> None:
-        """Let the mark survive a power failure; an older one is harmless."""
-        with suppress(OSError), open(self.path, "rb", opener=_open_plain) as file:
-            os.fsync(file.fileno())
-
 
 def _mark_line(mark: _Mark) -> bytes:
     text = f"{mark.seq:020d} {mark.checksum.hex()}"
@@ -433,7 +410,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
         found = os.stat(path)
         return found.st_dev, found.st_ino
     return None
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, LostJournalWarning, stacklevel=6)

@@ -3,38 +3,37 @@
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from onebit.asking import Asking, Decision
+from onebit.asking import Decision
 from onebit.decider import tickets
-from onebit.decider.log import Batch, EventLog, Snapshot, row_of_bytes, row_to_bytes
-from onebit.decider.settings import LATEST_TIME, Settings, check_time
-from onebit.decider.tickets import Event, Feedback, Kind, LogWriteError, Moment, Shadow, Ticket, TicketConflictError
+from onebit.decider.log import Batch, EventLog, Snapshot
+from onebit.decider.settings import LATEST_TIME, Settings
+from onebit.decider.tickets import Event, Feedback, Kind, LogWriteError, Moment, Shadow, Ticket
 from onebit.encoding import Encoded, Encoder, record_to_json
 from onebit.engine.randomness import DECIDER, random_numbers, uniform_label
 from onebit.game import TICKET_BYTES
 from onebit.inputs import brief
-from onebit.learners.saving import from_bytes, to_bytes
-from onebit.typed_json import Trusted, describe, parse, restore, write
+from onebit.typed_json import Trusted, restore
 
-_HEAD = 8  # bytes for the length of a snapshot's header
+if TYPE_CHECKING:
+    from onebit.decider.replay import History
+
 _MOST_MOMENTS = 512  # of the learning curve; beyond it every second one is dropped and the stride doubles
 _MOST_RANKED = 20  # labels in a ticket's ranking
 _RECENT = 10_000  # requests and feedback kept in memory, so that the log need not be queried
-_LONGEST_KEY = 200
+_MOST_SHOWN = 100  # labels in an error message, which is cut to 200 characters
+_LONGEST_KEY = _LONGEST_LABEL = 200
 _EVENTS_PER_SNAPSHOT = 50_000
 _BYTES_PER_SNAPSHOT = 256 << 20
 _WORTH_A_SNAPSHOT = 1_000  # events at closing: fewer are replayed quickly
 _BYTES_WORTH_A_SNAPSHOT = 16 << 20
 
-# What a snapshot holds as it is.
-_PLAIN = ["counts", "n_guesses", "n_answered", "n_wrong", "n_closed", "n_shadows", "n_asked", "n_asked_answered"]
-_PLAIN += ["n_suggestions_right", "stride", "seq", "is_altered", "differences", "first_difference"]
 _KEPT = ("label", "propensity", "confidence", "ranking")  # of the event of an open ticket
 
 _Result = TypeVar("_Result")
@@ -42,12 +41,12 @@ _Corrected = dict[str, Feedback]  # by ticket, what replaces the recorded feedba
 _Decided = tuple[Encoded, str]  # an encoded record, and the learner's ticket of the guess for it
 
 
-class _Open(NamedTuple):
-    """An open ticket."""
+class OpenTicket(NamedTuple):
+    """An open ticket: its guess event's number, time, and `_KEPT` of its body."""
 
-    seq: int  # of its guess event
+    seq: int
     time: float
-    body: dict[str, Any]  # of this event, without the record
+    body: dict[str, Any]
     ask: bool
     decision: Decision | None  # what the rule of asking must know when the answer comes
     own: str | None  # the learner's ticket; None if the label was not chosen by the learner
@@ -63,7 +62,7 @@ class State:
         self.learner.max_open_tickets = settings.max_open + 1
         # Learners with a `scale` parameter scale columns themselves.
         self.encoder = Encoder(settings.kinds, scale="scale" not in self.learner.get_params(deep=False))
-        self.open: dict[str, _Open] = {}
+        self.open: dict[str, OpenTicket] = {}
         self.row_bytes = 0  # of open tickets whose rows are kept here; the learner counts the others
         self.latest_row: Any = None  # of the latest ticket
         self.classes: list[Any] = list(settings.classes)
@@ -81,6 +80,35 @@ class State:
         self.differences = self.first_difference = 0  # guesses in the log that the replay made differently
         self.requests: OrderedDict[str, Ticket | Shadow] = OrderedDict()  # the latest results by key
         self.feedback: OrderedDict[str, Feedback] = OrderedDict()  # the latest by ticket
+
+    def index_of(self, label: Any) -> int:
+        """Return the index of a label among the classes; raises ValueError for unknown ones."""
+        if (index := self._find(label)) is None:
+            raise self._unknown_label_error("label must be one of", label, label)
+        return index
+
+    def indices_of(self, among: Any) -> list[int]:
+        """Return the sorted indices of allowed labels; raises ValueError for unknown ones."""
+        if isinstance(among, (str, bytes)) or not isinstance(among, Collection):
+            raise ValueError(f"among must be a list of labels; got {brief(among)}")
+        if len(among) > (n := len(self.classes)):
+            raise ValueError(f"among must list some of the {n} classes; got {len(among)} labels. Name each label once")
+        found = {self._find(label): label for label in among}
+        if None in found or not found:
+            raise self._unknown_label_error("among must list some of the classes,", among, found.get(None))
+        return sorted(index for index in found if index is not None)
+
+    def _find(self, label: Any) -> int | None:
+        with suppress(TypeError):  # not hashable
+            return self.indices.get(label)
+        return None
+
+    def _unknown_label_error(self, wanted: str, got: Any, label: Any) -> tickets.AdvisedError:
+        """Return the error for an unknown label; the remedy is to add it, if it is a short text or number."""
+        problem = f"{wanted} {self.classes[:_MOST_SHOWN]!r:.200}; got {brief(got)}"
+        if not isinstance(label, (str, int)) or len(str(label)) > _LONGEST_LABEL:
+            return tickets.AdvisedError(problem)
+        return tickets.AdvisedError(f"{problem}. A new label can join", "add_class", label=label)
 
     def decide(self, record: Any, allowed: list[int] | None) -> tuple[dict[str, Any], _Decided]:
         """Guess a label for a record, from some indices or all; return the event's body and what applies it."""
@@ -100,10 +128,9 @@ class State:
         # The confidence is that of the learner's own guess: a label drawn in its place has none.
         confidence = guess.confidence if label == guess.index else None
         best = np.argsort(-guess.scores, kind="stable")[:_MOST_RANKED].tolist()
-        ranking = [i for i in best if guess.scores[i] > -np.inf]
         body = {"record": stored, "label": label, "wanted": guess.index, "propensity": propensity}
         body |= {"among": allowed, "n_classes": len(self.classes), "additions": encoded.additions}
-        body |= {"confidence": confidence, "ranking": ranking}
+        body |= {"confidence": confidence, "ranking": [i for i in best if guess.scores[i] > -np.inf]}
         if self.asking is not None:
             body["decision"] = self.asking.propose(confidence)
         return body, (encoded, guess.id)
@@ -153,8 +180,8 @@ class State:
         if decision is not None and self.asking is not None:
             self.asking.open(decision)
         ask, kept = decision is not None and decision.ask, {name: body[name] for name in _KEPT}
-        opened = _Open(event.seq, event.time, kept, ask, decision, *((own,) if is_own else (None, row)))
-        self.open[str(event.ticket)] = opened
+        held = (own,) if is_own else (None, row)
+        self.open[str(event.ticket)] = OpenTicket(event.seq, event.time, kept, ask, decision, *held)
         self.latest_row = row
         self.counts[label][0] += 1
         self.n_guesses += 1
@@ -237,48 +264,7 @@ class State:
     def ticket_of(self, name: str, time: float, body: dict[str, Any], ask: bool) -> Ticket:
         """Return a ticket as callers get it."""
         at, ranking = datetime.fromtimestamp(time, UTC), tuple(self.classes[i] for i in body["ranking"])
-        label = self.classes[body["label"]]
-        return Ticket(name, label, body["propensity"], at, body["confidence"], ask, ranking)
-
-    def to_bytes(self) -> bytes:
-        """Serialize the state."""
-        header = {name: getattr(self, name) for name in _PLAIN} | {
-            "settings": self.settings.changeable(),
-            "encoder": self.encoder.state(),
-            "classes": describe(self.classes),
-            "open": [
-                [ticket, None if each.row is None else row_to_bytes(each.row).hex(), *each._replace(row=None)]
-                for ticket, each in self.open.items()
-            ],
-            "asking": None if self.asking is None else self.asking.state(),
-            "curve": self.curve,
-        }
-        text = write(header).encode()
-        return b"".join((len(text).to_bytes(_HEAD, "little"), text, to_bytes(self.learner)))
-
-    @classmethod
-    def of_bytes(cls, settings: Settings, content: bytes) -> "State":
-        """Rebuild a state from the result of `to_bytes`; raises ValueError for other bytes."""
-        end = _HEAD + int.from_bytes(content[:_HEAD], "little")
-        state, header = cls(settings), parse(content[_HEAD:end])
-        try:
-            vars(state).update({name: header[name] for name in _PLAIN})
-            state.settings = settings.changed(header["settings"])
-            state.learner = from_bytes(content[end:], "the snapshot's learner", settings.trusted)
-            state.encoder = Encoder.from_state(header["encoder"])
-            state.classes = restore(header["classes"], Trusted(settings.trusted))
-            state.indices = {label: i for i, label in enumerate(state.classes)}
-            state.asking = None if header["asking"] is None else Asking.from_state(header["asking"])
-            for ticket, hexed, *values in header["open"]:
-                opened, row = _Open(*values), None if hexed is None else row_of_bytes(bytes.fromhex(hexed))
-                decision = None if opened.decision is None else Decision(*opened.decision)
-                state.open[ticket] = opened._replace(row=row, decision=decision)
-                state.row_bytes += 0 if row is None else TICKET_BYTES + row.nbytes
-            state.curve = [Moment(*each) for each in header["curve"]]
-            state.restored = state.seq
-        except (KeyError, TypeError, IndexError) as error:
-            raise ValueError(f"the snapshot is none ({error!r})") from error
-        return state
+        return Ticket(name, self.classes[body["label"]], body["propensity"], at, body["confidence"], ask, ranking)
 
 
 def _as_rows(row: Any) -> Any:
@@ -293,14 +279,13 @@ def _remember(recent: "OrderedDict[str, Any]", name: str, value: Any) -> None:
 
 
 class Recorder:
-    """Records events: applies them to the state of a decider, and appends them to its log.
+    """Applies events to the state of a decider, and appends them to its log. Callers hold the decider's lock.
 
-    If either fails the state is stale, and is rebuilt from the log before the next call. Callers hold the decider's
-    lock. `rebuild` is given a snapshot in memory, later than those of the log, if there is one.
+    If either fails the state is stale, and is rebuilt from the log before the next call.
     """
 
-    def __init__(self, log: EventLog, rebuild: Callable[[Snapshot | None], State], clock: Callable[[], float]) -> None:
-        self.log, self._rebuild, self._clock = log, rebuild, clock
+    def __init__(self, log: EventLog, history: "History", clock: Callable[[], float]) -> None:
+        self.log, self._history, self._clock = log, history, clock
         self._behind: tuple[float, float] | None = None  # the log's and a monotonic time when the clock fell behind
         self._is_stale = False
         self._kept: Snapshot | None = None  # in memory, after a failed write: the next failure needs no full replay
@@ -327,7 +312,7 @@ class Recorder:
             self.state = self._replayed()
             self._is_stale = False
             if failed and (self._kept is None or self._kept.seq != self.state.seq):
-                self._kept = Snapshot(self.state.seq, self.state.to_bytes())
+                self._kept = Snapshot(self.state.seq, self._history.to_bytes(self.state))
         self._snapshot_if_long(_EVENTS_PER_SNAPSHOT, _BYTES_PER_SNAPSHOT)
         if self.log.unreported is not None:
             self.log.raise_unreported()
@@ -338,13 +323,13 @@ class Recorder:
 
     def _replayed(self) -> State:
         kept = None if self._kept is None or self._kept.seq < self.log.compacted else self._kept
-        state = self._rebuild(kept)
+        state = self._history.replay(kept)
         if kept is None:
             n_bytes = self.log.n_appended - self.log.bytes_after(state.restored)
             self._snapshot_seq, self._snapshot_bytes = state.restored, n_bytes
         if state.differences:
-            rounds = f"{state.differences} rounds (first in event {state.first_difference})"
-            message = f"this onebit, or what it computes with, would have guessed otherwise in {rounds}"
+            message = "this onebit, or what it computes with, would have guessed otherwise in "
+            message += f"{state.differences} rounds (first in event {state.first_difference})"
             warnings.warn(f"{message}. The guesses and answers of the log stand", tickets.ReplayWarning, stacklevel=4)
         return state
 
@@ -352,7 +337,7 @@ class Recorder:
         """Write a snapshot of the state."""
         # First, so that after a failure the next is tried after the usual interval.
         self._snapshot_seq, self._snapshot_bytes = self.state.seq, self.log.n_appended
-        self.log.save_snapshot(Snapshot(self.state.seq, self.state.to_bytes()))
+        self.log.save_snapshot(Snapshot(self.state.seq, self._history.to_bytes(self.state)))
         self._kept = None
 
     def finish(self) -> None:
@@ -378,7 +363,7 @@ class Recorder:
         """Return the time, never before the last event's; a monotonic clock advances it while the clock is behind."""
         now, last = self._clock(), self.log.last_time
         if type(now) is not float or not 0.0 <= now <= LATEST_TIME:
-            now = check_time(now)
+            now = Settings.check_time(now)
         if now >= last:
             self._behind = None
             return now
@@ -405,7 +390,7 @@ class Recorder:
         """Guess a label for a record; a refused record changes nothing."""
         if key is not None and (before := self._earlier(key, Ticket)) is not None:
             return before  # type: ignore[no-any-return]
-        allowed = None if among is None else tickets.indices_of(self.state.indices, among)
+        allowed = None if among is None else self.state.indices_of(among)
         self._is_stale = True
         try:
             body, decided = self.state.decide(record, allowed)
@@ -423,46 +408,48 @@ class Recorder:
             body = {"correct": correct} if index is None else {"correct": index == known.body["label"], "label": index}
             self.record(Kind.FEEDBACK, name, body)
             return True
-        before, label = self.state.feedback.get(name) or self.log.feedback_of(name)
-        if index is None:
-            if before == correct:
-                return False
-            was = f"told {before} before, and {correct} now; if {before} was a mistake, say so"
-            if before is None:
-                was = f"withdrawn, and is closed; if {correct} is known now, say so"
-            raise TicketConflictError(f"ticket {name!r} was {was}", "correct", id=name, correct=correct)
+        before, label = self._feedback_of(name)
         label = self.log.guessed(name) if label is None and before else label
-        if label == index:
+        if (before == correct) if index is None else (label == index):
             return False
-        was = "withdrawn" if before is None else "told that its label is wrong, and not which is right"
-        if label is not None:
-            was = f"told the label {brief(self.state.classes[label])} before"
-        was, right = f"ticket {name!r} was {was}; to replace that, say so", self.state.classes[index]
-        raise TicketConflictError(was, "correct", id=name, label=right)
+        now: dict[str, Any] = {"correct": correct} if index is None else {"label": self.state.classes[index]}
+        was = "told that its label is wrong, and not which is right; to replace that, say so"
+        if before is None:
+            was = f"withdrawn, and is closed; if {brief(*now.values())} is known now, say so"
+        elif index is None:
+            was = f"told {before} before, and {correct} now; if {before} was a mistake, say so"
+        elif label is not None:
+            was = f"told the label {brief(self.state.classes[label])} before; to replace that, say so"
+        raise tickets.TicketConflictError(f"ticket {name!r} was {was}", "correct", id=name, **now)
 
     def correct(self, name: str, correct: bool | None, index: int | None = None) -> None:
         """Replace feedback by another bit or by the right label, or withdraw it."""
         if name in self.state.open:
-            raise TicketConflictError(f"ticket {name!r} has no answer yet that could be a mistake; use tell")
-        before = self.state.feedback.get(name) or self.log.feedback_of(name)
+            raise tickets.TicketConflictError(f"ticket {name!r} has no answer yet that could be a mistake; use tell")
+        before = self._feedback_of(name)
+        corrects = next((event.seq for event in self.log.find(ticket=name) if event.kind == Kind.FEEDBACK), 0)
+        if corrects <= self.log.compacted:
+            raise tickets.TicketConflictError(
+                f"ticket {name!r}: its answer was compacted away, and cannot be corrected"
+            )
         correct = correct if index is None else index == self.log.guessed(name)
-        corrects = [event.seq for event in self.log.find(ticket=name) if event.kind == Kind.FEEDBACK]
-        if not corrects or corrects[0] <= self.log.compacted:
-            raise TicketConflictError(f"ticket {name!r}: its answer was compacted away, and cannot be corrected")
         if before != (correct, index):
-            self.record(Kind.CORRECTED, name, {"correct": correct, "label": index, "corrects": corrects[0]})
+            self.record(Kind.CORRECTED, name, {"correct": correct, "label": index, "corrects": corrects})
             self.log.flush()
 
     def shadow(self, record: Any, label: Any, feedback: dict[str, Any], key: str | None) -> Shadow:
         """Learn from a decision of the application; a refusal by the learner changes nothing."""
         if key is not None and (before := self._earlier(key, Shadow)) is not None:
             return before  # type: ignore[no-any-return]
-        index = tickets.index_of(self.state.indices, label)
+        index = self.state.index_of(label)
         encoded = self.state.encoder.look(record)
         would = int(np.argmax(self.state.learner.probabilities(_as_rows(encoded.row))[0]))
         body = {"record": record_to_json(record), "label": index, "would": would, "additions": encoded.additions}
         event = self.record(Kind.SHADOW, None, body | feedback, key, (encoded, ""))
         return self.state.result_of(event)  # type: ignore[no-any-return]
+
+    def _feedback_of(self, name: str) -> Feedback:
+        return self.state.feedback.get(name) or self.log.feedback_of(name)
 
     def close_oldest(self, most: int) -> None:
         """Close the oldest tickets until at most `most` are open."""

@@ -6,16 +6,12 @@ random draws, and input of the application.
 
 import os
 import socket
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
-from itertools import islice
 from typing import Any, NamedTuple
 
-from onebit.inputs import Rows, brief
-
-_LONGEST_LABEL = 200
-_MOST_SHOWN = 100  # labels in an error message, which is cut to 200 characters
+from onebit.inputs import Rows
 
 Feedback = tuple[bool | None, int | None]
 """Whether a guess was right, None if withdrawn; and the index of the right label, if given."""
@@ -196,50 +192,6 @@ class TicketConflictError(AdvisedError):
 
 
 def _in_python(verb: str, arguments: dict[str, Any]) -> str:
-    given = [
-        f"label={each!r}" if (verb, name) == ("correct", "label") else repr(each) for name, each in arguments.items()
-    ]
+    by_name = {"label"} if verb == "correct" else set()
+    given = [f"{name}={each!r}" if name in by_name else repr(each) for name, each in arguments.items()]
     return f"{'correct_answer' if verb == 'correct' else verb}({', '.join(given)})"
-
-
-# Labels.
-
-
-def index_of(indices: dict[Any, int], label: Any) -> int:
-    """Return the index of a label among the classes; raises ValueError for unknown ones."""
-    if (index := _find(indices, label)) is None:
-        raise _no_class_error(f"label must be one of {_shown(indices)}; got {brief(label)}", label)
-    return index
-
-
-def indices_of(indices: dict[Any, int], among: Any) -> list[int]:
-    """Return the sorted indices of allowed labels; raises ValueError for unknown ones."""
-    if isinstance(among, (str, bytes)) or not isinstance(among, Collection):
-        raise ValueError(f"among must be a list of labels; got {brief(among)}")
-    if len(among) > len(indices):
-        raise ValueError(
-            f"among must list some of the {len(indices)} classes; got {len(among)} labels. Name each label once"
-        )
-    found = {_find(indices, label): label for label in among}
-    if None in found or not found:
-        problem = f"among must list some of the classes, {_shown(indices)}; got {brief(among)}"
-        raise _no_class_error(problem, found.get(None))
-    return sorted(index for index in found if index is not None)
-
-
-def _find(indices: dict[Any, int], label: Any) -> int | None:
-    try:
-        return indices.get(label)
-    except TypeError:  # not hashable
-        return None
-
-
-def _shown(classes: Iterable[Any]) -> str:
-    return f"{list(islice(classes, _MOST_SHOWN))!r:.200}"  # there may be many
-
-
-def _no_class_error(problem: str, label: Any) -> AdvisedError:
-    """Return the error for an unknown label; the remedy is to add it, if it is a short text or number."""
-    if not isinstance(label, (str, int)) or len(str(label)) > _LONGEST_LABEL:
-        return AdvisedError(problem)
-    return AdvisedError(f"{problem}. A new label can join", "add_class", label=label)

@@ -1,8 +1,7 @@
 """Encode records as rows: named values of several kinds become numbers in fixed slots.
 
-Learners have a fixed number of features, but new columns and categories keep appearing. So some slots of a row are
-assigned in order of appearance, and the rest are shared by hashing. The first record determines their numbers; or a
-table, which gets exactly the slots that it needs.
+New columns and categories keep appearing, but rows have a fixed width. So some slots are assigned in order of
+appearance, and the rest are shared by hashing.
 """
 
 import math
@@ -143,15 +142,15 @@ class Encoder:
         additions: dict[str, Any] = {"at": state.n_records}
         row = self._row_of_numbers(record)
         if row is not None:
-            additions["met"] = NUMBER * len(state.columns)
-            return self._finish(row, additions, state)
+            additions["met"] = met = NUMBER * len(state.columns)
+            return self._finish(row, additions, state, state.numbers_in(row, met, self._scale))
         values, n_listed = read_fields(record, self._kinds)
         if not state.width:
             size = self._first_size(values, n_listed)
             additions["size"] = list(size)
             state = EncoderState(*size, state.max_categories)
         row = self._at_rest.copy() if self._state.width else np.zeros(state.width)
-        writer = RowWriter(state, row, values)
+        writer = RowWriter(state, row, values, self._scale)
         additions["met"] = met = writer.met
         if writer.new:
             additions["new"] = writer.new
@@ -161,7 +160,7 @@ class Encoder:
             is_listed = type(record) in (list, np.ndarray)
             slots = [state.by_name[name].kinds["number"].start for name in values]
             self._numeric = None if is_listed else tuple(values), np.array(slots, np.int64)
-        return self._finish(writer.row, additions, writer.state)
+        return self._finish(writer.row, additions, writer.state, writer.numbers)
 
     def _row_of_numbers(self, record: Any) -> Floats | None:
         """Fast path: return the row of a record with a number in every column, or None unless `_numeric` fits it."""
@@ -209,9 +208,8 @@ class Encoder:
             return width - to_share, to_share
         return needed + (needed - n_listed) // 4 + (len(values) - n_listed) // 2 + _SPARE, to_share
 
-    def _finish(self, row: Floats, additions: dict[str, Any], state: EncoderState) -> Encoded:
-        """Scale the numbers of a row if necessary, and make wide rows sparse."""
-        numbers = state.numbers_in(row, additions["met"], self._scale)
+    def _finish(self, row: Floats, additions: dict[str, Any], state: EncoderState, numbers: Floats) -> Encoded:
+        """Make wide rows sparse, and keep what `take` needs."""
         if self._scale:
             additions["numbers"] = numbers.tolist()
         encoded = Encoded(row if len(row) <= _WIDEST_DENSE else _as_sparse(row), additions)

@@ -313,11 +313,12 @@ def dense_row(row: Any, width: int) -> Floats:
 class RowWriter:
     """Writes the values of one record into a row; what is new gets slots in a copy of the state."""
 
-    def __init__(self, state: EncoderState, row: Floats, values: dict[str, Any]) -> None:
+    def __init__(self, state: EncoderState, row: Floats, values: dict[str, Any], is_scaled: bool) -> None:
         self.state, self.row = state, row
         self.new: list[Any] = []  # entries that were added
         self.n_others = 0  # values in columns without slots of their own
         self.met = self._write_all(values)  # what each column held, one letter a column
+        self.numbers = self.state.numbers_in(self.row, self.met, is_scaled)
 
     def _write_all(self, values: dict[str, Any]) -> str:
         met = [_MISSING] * len(self.state.columns)

@@ -26,7 +26,7 @@ from onebit.decider import calls
 from onebit.decider.client import MOST_AT_ONCE
 from onebit.decider.decider import Decider
 from onebit.decider.log import to_json
-from onebit.decider.report import costs_of_limits, how_sure, recent_events, report, share_of
+from onebit.decider.report import costs_of_limits, how_sure, report, share_of
 from onebit.decider.requests import checked, request_of
 from onebit.decider.tickets import Event, Kind, Ticket
 from onebit.machine_memory import memory as machine_memory
@@ -135,12 +135,12 @@ def _asked(decider: Decider, order: str = "doubt", limit: _ListLimit = 10) -> di
 
 def _limits(decider: Decider) -> dict[str, Any]:
     """Return what share of guesses a person would be asked about at other limits, going by the last 10 000 events."""
-    return {"limits": calls.plain(costs_of_limits(recent_events(decider)))}
+    return {"limits": calls.plain(costs_of_limits(decider))}
 
 
 def _confidence(decider: Decider) -> dict[str, Any]:
     """Return how often guesses were right by their confidence, and the share wrong of the surest, of 10 000 events."""
-    return dict(calls.plain(how_sure(recent_events(decider))))
+    return dict(calls.plain(how_sure(decider)))
 
 
 def _listed(decider: Decider, tickets: list[Ticket], limit: int, size: tuple[int, int]) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _listed(decider: Decider, tickets: list[Ticket], limit: int, size: tuple[int
     for ticket in tickets[:limit]:
         asked = _guessed(decider.look_up(ticket))
         record = _shown_record(None if asked is None else asked.body["record"], *size)
-        listed.append({**calls.ticket_result(ticket), "record": record})
+        listed.append({**calls.plain(ticket), "record": record})
     return {"tickets": listed, "has_more": len(tickets) > limit}
 
 

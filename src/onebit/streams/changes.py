@@ -347,11 +347,8 @@ def _rotated(X: Matrix, is_new: npt.NDArray[np.bool_], order: Integers, signs: n
     """Return rows of which some have column ``order[j]`` where column j was, times its sign."""
     if not scipy.sparse.issparse(X):
         return np.where(is_new[:, None], X[:, order] * signs + 0.0, X)  # adding zero turns −0.0 into 0.0
-    of_new = np.repeat(is_new, np.diff(X.indptr))
-    places = np.empty(len(order), dtype=X.indices.dtype)
-    places[order] = np.arange(len(order))
-    columns = np.where(of_new, places[X.indices], X.indices)
-    values = np.where(of_new, X.data * signs[columns], X.data)
-    rotated = scipy.sparse.csr_array((values, columns, X.indptr.copy()), shape=X.shape)
+    d, n = len(order), len(is_new)
+    turn = scipy.sparse.csr_array((signs, (order, np.arange(d))), shape=(d, d))
+    rotated = scipy.sparse.vstack([X, X @ turn], format="csr")[np.arange(n) + n * is_new]
     rotated.sort_indices()
     return rotated
