@@ -26,12 +26,16 @@ def check_theorem(asking: Asking, late: bool = False) -> None:
 
 
 def play(asking: Asking, confidences: Iterator[float | None], is_right: Answer, rounds: int) -> list[bool]:
-    """Play with answers at once, and check the theorem after every round."""
-    asked = []
+    """Play with answers at once, and check the theorem after every round, and for every stretch that ends there."""
+    asked, n_loans, least, alpha = [], 0, math.inf, asking.wrong_at_most or 0.0
     for t in range(rounds):
+        debt, excess = asking.debt, asking.n_wrong - alpha * asking.n_alone_answered - n_loans
+        least = min(least, excess)
         decision = asking.decide(next(confidences))
         asking.answer(decision, is_right(t, decision))
         check_theorem(asking)
+        n_loans += asking.debt > debt
+        assert asking.n_wrong - alpha * asking.n_alone_answered - n_loans - least <= 10 + ROUNDING  # part 4: R = 1
         asked.append(decision.ask)
     return asked
 
@@ -176,7 +180,7 @@ def test_questions_go_where_the_doubt_is() -> None:
         decision = asking.decide(1 - doubt)
         asking.answer(decision, bool(random.random() > doubt))
         asked.append(decision.ask)
-    assert doubts[np.array(asked)].mean() > 0.85
+    assert doubts[np.array(asked)].mean() > 0.84  # 0.9 if all doubts were known beforehand
 
 
 @pytest.mark.parametrize("limit", [{"wrong_at_most": 0.05}, {"ask_at_most": 0.1}])

@@ -55,7 +55,7 @@ def there_and_back(value: Any, trusted: Any = ()) -> Any:
         np.datetime64("2026-01-02"),
         np.str_("word"),
     ],
-    ids=repr,
+    ids=lambda value: "frozenset" if isinstance(value, frozenset) else repr(value),  # its order varies with the process
 )
 def test_plain_values_come_back_as_what_they_were(value: Any) -> None:
     back = there_and_back(value)

@@ -30,7 +30,7 @@ _RESERVE = 0.05  # times α: what must be saved for each decision whose answer i
 _LEAST_AIM, _MOST_AIM = 0.5, 2.0  # times α
 _TRUST = 0.1  # how much of a round's risk is its doubt, and not whether it was wrong
 _FIRST_TOKENS = 20.0
-_USUAL_TOKENS = 2.0  # with as many it asks about a share of β
+_USUAL_TOKENS = 2.0  # with as many it asks about a share of β, with one more about 2 β
 _UNKNOWN_RANK = 0.25  # of a round without a confidence: the share of rounds that are taken to be more doubtful (or 5 β)
 
 
@@ -173,7 +173,7 @@ class Asking:
             larger = min(_UNKNOWN_RANK, 5.0 * beta)
         else:
             larger = _share_above(self._ordered, min(self._n_seen, _WINDOW), doubt)
-        return bool(tokens >= 1.0 and larger < beta * tokens / _USUAL_TOKENS)
+        return bool(tokens >= 1.0 and larger < beta * (tokens + 1.0 - _USUAL_TOKENS))
 
     def _remember(self, doubt: float, wrong: bool) -> None:
         _replace(self._recent, self._ordered, self._n_seen, doubt, 1.0 if wrong else 0.0)

@@ -195,15 +195,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Tickets:
-    """The open tickets of one learner.
-
-    Parameters
-    ----------
-    most : int
-        How many open tickets are kept whole; at least 1.
-    kept : iterable of Guess
-        Those that are open from the start, the oldest first.
-    """
+    """The open tickets of one learner, of which the latest are kept whole; `kept` are open from the start."""
 
     def __init__(self, most: int, kept: Iterable[Guess] = ()) -> None:
         self.most = most
@@ -226,11 +218,10 @@ class Tickets:
             token, *more = (drawn[start : start + _TOKEN] for start in range(0, len(drawn), _TOKEN))
             _tokens.extend(more)
         round, label, propensity, explored, index, row, scores, version, confidence, evidence, labels = about
-        head, rest = (round, label, propensity, explored, index), (labels, token)
-        # Half the time of Guess(…), which calls it.
-        self._kept[round] = tuple.__new__(Guess, (*head, row, scores, version, confidence, evidence, *rest))
+        self._kept[round] = tuple.__new__(Guess, (*about, token))  # half the time of Guess(…), which calls it
         copies = row.copy(), scores.copy(), version, confidence, evidence.copy()
-        self._latest = guess = tuple.__new__(Guess, (*head, *copies, *rest))
+        guess = tuple.__new__(Guess, (round, label, propensity, explored, index, *copies, labels, token))
+        self._latest = guess
         return guess
 
     def look_up(self, guess: Guess | str, learner: Any) -> Guess:

@@ -116,11 +116,7 @@ def check_seed(seed: Any) -> int:
 
 
 def check_rows(X: Any, name: str = "X") -> Rows:
-    """Return feature rows as float64 (dense, C order) or as `SparseRows`; never the caller's memory changed.
-
-    Raises ValueError if X is not two-dimensional, is empty, is not numeric, has masked entries, holds NaN or an
-    infinity, or is a sparse matrix whose arrays do not fit together.
-    """
+    """Return feature rows as float64 (dense, C order) or as `SparseRows`, or raise a ValueError that names it."""
     if scipy.sparse.issparse(X) or isinstance(X, SparseRows):
         return check_sparse(X, name)
     array = check_real(X, name)

@@ -34,14 +34,14 @@ class Curve(NamedTuple):
 
 
 class ByRound(NamedTuple):
-    """What happened in each round of a game with confidence, one entry a round."""
+    """What happened in each round of a game with confidence, one entry a round.
+
+    The confidence is NaN where there was too little feedback; `right` is of the guess or the suggestion.
+    """
 
     confidence: Floats
-    """The confidence of the guess; NaN where there was too little feedback."""
     right: npt.NDArray[np.bool_]
-    """Whether the guess, or the suggestion, was right."""
     asked: npt.NDArray[np.bool_]
-    """Whether the label was asked for."""
 
 
 @dataclass(frozen=True)

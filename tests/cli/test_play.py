@@ -208,6 +208,9 @@ def test_it_asks_when_it_is_unsure(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert part in page
     assert "mistakes.png, confidence.png and report.html are" in said
     assert 'id="confidence"' in page
+    assert "nearly always" not in said
+    code, said = say(monkeypatch, capsys, *words, "--wrong-at-most", "0.1%")
+    assert "It asks nearly always (100%): the columns do not say enough for this limit." in said
     code, said = say(monkeypatch, capsys, *words, "--ask-at-most", "0.1")
     assert code == 0, said
     assert "at most 199 rounds may be asked about." in said

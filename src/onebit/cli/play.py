@@ -43,6 +43,7 @@ _COLUMNS = ("class", "rounds", "asked", "mistakes", "rate", "guessed")
 _SURE_ROUNDS = 100_000  # as many are played with confidence unless the user says otherwise: a few seconds more
 _DRAWN_POINTS = 1_000  # of a curve that has one a round
 _PALE = "#C4CDD5"
+_NEARLY_ALL = 0.9  # of the second half of the rounds
 _FEWEST_SURE = 100  # rounds with a confidence, for its figure
 
 
@@ -210,7 +211,8 @@ def _says(trace: Trace, game: dict[str, Any]) -> list[str]:
         decided += f"; the theorem allows {grouped(most)}, which is {share:g}% of them and the debt"
     else:
         decided += f"; at most {grouped(int(game['ask_at_most'] * trace.rounds) + 20)} rounds may be asked about"
-    return [f"{asked}.", f"{decided}."]
+    hopeless = f"It asks nearly always ({later:.0%}): the columns do not say enough for this limit."
+    return [f"{asked}.", f"{decided}.", *([hopeless] if later >= _NEARLY_ALL and "wrong_at_most" in game else [])]
 
 
 def _tenths(counted: np.ndarray, of: np.ndarray) -> list[float]:

@@ -1,8 +1,7 @@
 """Encode records as rows: named values of several kinds become numbers in fixed slots.
 
-Learners have a fixed number of features, but new columns and categories keep appearing. So some slots of a row are
-assigned in order of appearance, and the rest are shared by hashing. The first record determines their numbers; or a
-table, which gets exactly the slots that it needs.
+New columns and categories keep appearing, but rows have a fixed width. So some slots are assigned in order of
+appearance, and the rest are shared by hashing.
 """
 
 import math

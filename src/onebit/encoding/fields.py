@@ -1,8 +1,7 @@
 """Values of a record: read from mappings, frames, lists or arrays, and written as JSON for the log.
 
-A value is a number, a bool, a string, a date, several strings (tags), or missing. Other values, and too many of them,
-raise an error that names the column, the value and the remedy. In JSON, a value that JSON does not have is a mapping
-with one key that begins with a dollar, as ``{"$date": "2026-11-16"}``.
+A value is a number, a bool, a string, a date, several strings (tags), or missing. What JSON does not have is a mapping
+there, with one key that begins with a dollar, as ``{"$date": "2026-11-16"}``.
 """
 
 import math

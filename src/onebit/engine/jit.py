@@ -38,14 +38,8 @@ event.register("numba:compile", NOTICE)
 def jit(function: _Function, *, is_long: bool = False) -> _Function:
     """Compile a function that Python calls.
 
-    Parameters
-    ----------
-    function : callable
-        Python's.
-    is_long : bool
-        Whether to release the interpreter lock during the call. Compiled code touches no Python object, and its caller
-        keeps the arrays and the learner's lock until it returns. In a call of a microsecond, releasing and taking the
-        lock again would cost more than the call.
+    If it `is_long`, the interpreter lock is released during the call: compiled code touches no Python object, and its
+    caller keeps the arrays and the learner's lock. Around a call of a microsecond that would cost more than the call.
     """
     return _compiled(function, _Dispatcher, nogil=is_long)
 
@@ -72,7 +66,9 @@ def _compiled(function: _Function, kind: "type[_Dispatcher]", **options: Any) ->
     """Return a compiled function, which compiles faster; what Python calls keeps its code on disk."""
     made = _njit(error_model="numpy", no_cfunc_wrapper=True, **options)(function)  # not called from C
     if isinstance(made, CPUDispatcher):  # not where nothing is compiled
-        kind.take(made)
+        made.__class__ = kind
+        if _USES_PRIVATE_PARTS:
+            made._compiler._customize_flags = _QuickFlags
         if kind is not _NotFromPython:
             made._cache = CodeCache(made)
     return cast(_Function, made)
@@ -189,13 +185,6 @@ class _Dispatcher(CPUDispatcher):
 
     _makes: type[JITCodeLibrary] = JITCodeLibrary
     """What compiled code is made into."""
-
-    @classmethod
-    def take(cls, made: Any) -> None:
-        """Make a compiled function one of this kind."""
-        made.__class__ = cls
-        if _USES_PRIVATE_PARTS:
-            made._compiler._customize_flags = _QuickFlags
 
     def compile(self, sig: Any) -> Any:
         """Return the compiled form for a signature."""

@@ -1,8 +1,7 @@
 """Lengths of rows at any scale, and columns scaled as they come; squares neither overflow nor vanish.
 
-Beyond 1e154 they would overflow, below 1e-162 vanish. Where they would be lost, numbers are first divided by their
-*unit*: the power of two just below the largest of them. That is exact, so a row and the same row times a power of two
-are the same to the last bit once each is divided by its length. Where squares are safe nothing is divided.
+Where squares would be lost (beyond 1e154 or below 1e-162), numbers are first divided by their *unit*: the power of two
+just below the largest of them. That is exact: the row divided by its length is the same to the last bit.
 """
 
 import math

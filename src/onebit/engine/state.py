@@ -59,8 +59,8 @@ def compile_algorithm(
     # A user's functions may make arrays; ours do not, and need not pay for counting them.
     finished = jit_no_refcount if all(is_ours(function) for function in (score, choose, probabilities, update)) else jit
 
-    # The one round loop. Counting in local variables between checkpoints makes it three times as fast as counting in
-    # the record, and a status instead of an exception lets it be left and entered again at the same round.
+    # The one round loop. Counting in local variables between checkpoints makes it three times as fast, and a status
+    # instead of an exception lets it be left and entered again at the same round.
     def loop(
         state: Any,
         X: Any,
@@ -237,10 +237,7 @@ class State(ABC):
         """Write the arrays that follow from the others."""
 
     def check_arrays(self, arrays: Any) -> None:
-        """Raise ValueError if arrays from a file could lead compiled code astray: positions beyond what they point to.
-
-        Their shapes and dtypes fit together by then, and whole numbers are not negative.
-        """
+        """Raise ValueError if arrays from a file have positions beyond what they point to; all else is checked."""
 
     def takes(self, row: Rows, n_features: int) -> bool:
         """Return whether `prepare` could have returned that row."""

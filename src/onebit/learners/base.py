@@ -156,7 +156,7 @@ class Learner(run.CommonSettings):
     def _row(self, features: Any) -> Rows:
         """Return a copy of one round's features as a matrix of one row; `score` finds NaN and infinities."""
         if type(features) is np.ndarray and features.dtype is _FLOAT64 and features.shape == self._row_shape:
-            return np.array(features, ndmin=2)  # the common case
+            return features[None].copy()  # the common case
         if scipy.sparse.issparse(features) or isinstance(features, SparseRows):
             row = inputs.check_sparse(features, "features", one_round=True)
             if self._started and row.n_columns != self.n_features_in_:

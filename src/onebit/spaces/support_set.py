@@ -1,14 +1,12 @@
 """The space of a kernel: stored examples, and how much of each every class has gained.
 
-One store is shared by all classes: row s holds an example, ``coefficients[s, i]`` what class i gained of it, and class
-i's score is Σₛ coefficients[s, i]·k(xₛ, x). The same example may be stored many times (the paper's sets J are
+Class i's score is Σₛ coefficients[s, i]·k(xₛ, x). The same example may be stored many times (the paper's sets J are
 multisets).
 
-A stream is played in blocks of rows, with the same guesses as round by round. A block is scored at once against the
-examples stored so far, and each update's effect is added to the rows still to come. Such scores differ from those of a
-single round by rounding (or, where a polynomial stands in for the kernel, by its error), so each comes with a margin,
-and a row whose scores are closer to each other or to zero than their margins is scored again, alone and exactly. A rule
-only compares scores with each other and with zero, so every guess is the same.
+A stream is played in blocks of rows, with the same guesses as round by round. A block is scored at once, and each
+update's effect is added to the rows still to come. Such scores are off by rounding (or by the error of a polynomial
+that stands in for the kernel), at most by a margin. A row whose scores are closer to each other or to zero than their
+margins is scored again, alone and exactly: a rule only compares scores with each other and with zero.
 """
 
 from collections.abc import Callable, Mapping
