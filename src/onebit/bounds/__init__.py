@@ -40,9 +40,6 @@ _IGNORANT_SLOPE = (1.0 - math.sqrt(0.5)) * (1.0 - math.exp(-0.5))
 _ROUNDED_LOG2 = 60.0  # from here on rounding N down changes log₂ N by less than a float's last digit
 
 
-# How numbers are read.
-
-
 def _check_decimal(name: str, value: Any) -> Fraction:
     """Return a positive number as the fraction it is written as: 0.1 is 1/10, not the float nearest to it."""
     if isinstance(value, Fraction) and value > 0:
@@ -57,30 +54,20 @@ def squared_ratio(radius: Any, margin: Any) -> Fraction:
     return (_check_decimal("radius", radius) / _check_decimal("margin", margin)) ** 2
 
 
-def _strong_ratio(n_classes: Any, radius: Any, margin: Any) -> tuple[int, Fraction]:
-    """Return K and (R/γ)², having checked that a strong margin can be that large: γ ≤ 2R/√K."""
-    K = check_integer("n_classes", n_classes, low=1)
-    return K, _checked_ratio(radius, margin, Fraction(K, 4), "2·radius/√n_classes", f"strong margin of {K} classes")
-
-
-def _weak_ratio(n_classes: Any, radius: Any, margin: Any, *, remedy: str = _SAME_UNITS) -> tuple[int, Fraction]:
-    """Return K and (R/γ)², having checked that a weak margin can be that large: γ² ≤ R²·K/(K−1)."""
-    K = check_integer("n_classes", n_classes, low=2)
-    what = f"weak margin of {K} classes"
-    return K, _checked_ratio(radius, margin, Fraction(K - 1, K), "radius·√(K/(K−1))", what, remedy)
-
-
-def _checked_ratio(
-    radius: Any, margin: Any, least: Fraction, formula: str, what: str, remedy: str = _SAME_UNITS
-) -> Fraction:
+def _ratio(kind: str, n_classes: Any, radius: Any, margin: Any, remedy: str = _SAME_UNITS) -> tuple[int, Fraction]:
+    """Return K and (R/γ)², having checked that a margin can be that large: strong γ ≤ 2R/√K, weak γ² ≤ R²·K/(K−1)."""
+    K = check_integer("n_classes", n_classes, low=1 if kind == "strong" else 2)
+    least, formula = Fraction(K, 4), "2·radius/√n_classes"
+    if kind == "weak":
+        least, formula = Fraction(K - 1, K), "radius·√(K/(K−1))"
     ratio = squared_ratio(radius, margin)
     if ratio * (1 + _SLACK) < least:
         raise ValueError(
-            f"margin must be at most {formula} = {float(radius) / math.sqrt(least):.6g}, the largest {what} within "
-            f"radius {radius!r}; got {margin!r}. {remedy}"
+            f"margin must be at most {formula} = {float(radius) / math.sqrt(least):.6g}, the largest {kind} margin of "
+            f"{K} classes within radius {radius!r}; got {margin!r}. {remedy}"
         )
     # A margin rounded past its limit counts as the limit.
-    return max(ratio, least)
+    return K, max(ratio, least)
 
 
 # Theorem 5: the rational kernel makes a strong margin of a weak one.
@@ -161,7 +148,7 @@ def sharper_margin(n_classes: int, margin: float | Fraction) -> TransformedMargi
 
 
 def _unit_margin(n_classes: Any, margin: Any) -> tuple[int, Fraction]:
-    K, _ = _weak_ratio(n_classes, 1, margin, remedy="For rows of length up to R give margin/R")
+    K, _ = _ratio("weak", n_classes, 1, margin, "For rows of length up to R give margin/R")
     return K, _check_decimal("margin", margin)
 
 
@@ -174,11 +161,8 @@ def _both_margins(K: int, S: int, s: int, constant: int, factors: tuple[int, int
     )
 
 
-# ⌈√x⌉ and ⌈log₂ x⌉ depend on ⌈x⌉ alone, so whole numbers suffice.
-
-
 def _root_up(number: int) -> int:
-    """Return ⌈√number⌉."""
+    """Return ⌈√number⌉; ⌈√x⌉ and ⌈log₂ x⌉ depend on ⌈x⌉ alone, so whole numbers suffice."""
     return math.isqrt(number - 1) + 1
 
 
@@ -201,7 +185,7 @@ def rational_kernel_margin(n_classes: int, margin: float) -> _InversePower:
 
 def _updates(n_classes: int, radius: float, margin: float) -> tuple[int, int]:
     """Return K and ⌊4(R/γ)²⌋."""
-    K, ratio = _strong_ratio(n_classes, radius, margin)
+    K, ratio = _ratio("strong", n_classes, radius, margin)
     return K, math.floor(4 * ratio)
 
 
@@ -250,7 +234,7 @@ def rational_kernel_mistakes_sharp(n_classes: int, margin: float) -> Size:
 def multiclass_perceptron_mistakes(radius: float, margin: float) -> int:
     """Return ⌊2(R/γ)²⌋: the mistakes of the Multiclass Perceptron, told every label, on weakly separable examples."""
     # The bound has no K; of all numbers of classes two have the largest weak margin.
-    return math.floor(2 * _weak_ratio(2, radius, margin)[1])
+    return math.floor(2 * _ratio("weak", 2, radius, margin)[1])
 
 
 @bound("FullInformationSVM", "upper", "mistakes", binds="FullInformationSVM with a hard margin")
@@ -281,7 +265,7 @@ def guarded_svm_mistakes(n_classes: int, radius: float, margin: float, n_kernels
     """Return 11 + 31(K−1)(mB + m − 1), B = ⌊16(1 + 1/(2C))(R/γ)²⌋: the expected mistakes of guarded BanditSVM."""
     kernels = check_integer("n_kernels", n_kernels, low=1)
     slack = Fraction(0) if not isinstance(softness, bool) and softness == 0 else _check_decimal("softness", softness)
-    K, ratio = _strong_ratio(n_classes, radius, margin)
+    K, ratio = _ratio("strong", n_classes, radius, margin)
     productive = math.floor(16 * (1 + slack) * ratio)
     # Ten disputed mistakes are waited for, and thirty more for each one that is made by following the reference.
     return 11 + 31 * max(1, K - 1) * (kernels * productive + kernels - 1)
@@ -332,14 +316,14 @@ def nearest_neighbor_memory(radius: float, reach: float, dimension: int) -> Size
 @bound("21", "upper", binds="nearest neighbour within the weak margin")
 def nearest_neighbor_mistakes(n_classes: int, radius: float, margin: float, dimension: int) -> Size:
     """Return (K−1)(2R/γ+1)^d: the expected mistakes of nearest neighbour within γ on weakly separable examples."""
-    _weak_ratio(n_classes, radius, margin)
+    _ratio("weak", n_classes, radius, margin)
     return _neighbors(n_classes, radius, margin, dimension)
 
 
 @bound("21-sharp", "upper", binds="nearest neighbour just within √2 times the weak margin")
 def nearest_neighbor_mistakes_sharp(n_classes: int, radius: float, margin: float, dimension: int) -> Size:
     """Return (K−1)(√2·R/γ+1)^d: nearest neighbour within a radius just below √2·γ instead of γ."""
-    K, ratio = _weak_ratio(n_classes, radius, margin)
+    K, ratio = _ratio("weak", n_classes, radius, margin)
     square, d = 2 * ratio, Fraction(check_integer("dimension", dimension, low=1))
     # √2·R/γ is the only root; where it is beyond a float the 1 does not matter.
     base, exponent = (Fraction(math.sqrt(square) + 1.0), d) if square < 2**1000 else (square, d / 2)
@@ -367,7 +351,7 @@ def bandit_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
 
     There are at most (R/γ)² classes.
     """
-    K, ratio = _strong_ratio(n_classes, radius, margin)
+    K, ratio = _ratio("strong", n_classes, radius, margin)
     if ratio < K:
         raise ValueError(
             f"n_classes must be at most (radius/margin)² = {float(ratio):.6g} for Theorem 3; got {n_classes!r}. "
@@ -383,14 +367,14 @@ def one_example_lower_bound(n_classes: int, radius: float, margin: float) -> Siz
 
     The paper's remark asks for γ ≤ R; needed is γ ≤ 2R/√K, without which no strongly separable example exists.
     """
-    K, _ = _strong_ratio(n_classes, radius, margin)
+    K, _ = _ratio("strong", n_classes, radius, margin)
     return Size(Fraction(K - 1, 2))
 
 
 @bound("11", "lower", binds="every learner")
 def full_information_lower_bound(n_classes: int, radius: float, margin: float) -> Size:
     """Return ½⌊(R/γ)²⌋: expected mistakes that some weakly separable sequence forces on any learner told all labels."""
-    _, ratio = _weak_ratio(n_classes, radius, margin)
+    _, ratio = _ratio("weak", n_classes, radius, margin)
     # Nothing can be known of a label that was drawn: among K ≥ 2 it is guessed wrong with a chance of ½ or more.
     return Size(Fraction(math.floor(ratio), 2))
 
@@ -398,7 +382,7 @@ def full_information_lower_bound(n_classes: int, radius: float, margin: float) -
 @bound("11-sharp", "lower", binds="every learner")
 def full_information_lower_bound_sharp(n_classes: int, radius: float, margin: float) -> Size:
     """Return ⌊(R/γ)²⌋(1−1/K): what Theorem 11's construction forces; on average no learner errs more often there."""
-    K, ratio = _weak_ratio(n_classes, radius, margin)
+    K, ratio = _ratio("weak", n_classes, radius, margin)
     return Size(math.floor(ratio) * (1 - Fraction(1, K)))
 
 

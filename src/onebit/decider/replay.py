@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from onebit.asking import Asking, Decision
+from onebit.asking import Asking
 from onebit.decider.log import EventLog, Snapshot, row_of_bytes, row_to_bytes
 from onebit.decider.settings import Settings
-from onebit.decider.state import OpenTicket, State
+from onebit.decider.state import State
 from onebit.decider.tickets import Event, Kind, LogError, Moment, Status
 from onebit.encoding import Encoder, record_from_json, record_to_json
 from onebit.encoding.fields import named_parts
 from onebit.extras import require_extra
 from onebit.files import replace_file
-from onebit.game import TICKET_BYTES
 from onebit.inputs import brief
 from onebit.learners.saving import from_bytes, learned_arrays, to_bytes
 from onebit.machine_memory import MemoryBudgetError
@@ -109,10 +108,7 @@ class History:
             state.indices = {label: i for i, label in enumerate(state.classes)}
             state.asking = None if header["asking"] is None else Asking.from_state(header["asking"])
             for ticket, hexed, *values in header["open"]:
-                opened, row = OpenTicket(*values), None if hexed is None else row_of_bytes(bytes.fromhex(hexed))
-                decision = None if opened.decision is None else Decision(*opened.decision)
-                state.open[ticket] = opened._replace(row=row, decision=decision)
-                state.row_bytes += 0 if row is None else TICKET_BYTES + row.nbytes
+                state.reopen(ticket, values, None if hexed is None else row_of_bytes(bytes.fromhex(hexed)))
             state.curve = [Moment(*each) for each in header["curve"]]
             state.restored = state.seq
         except (KeyError, TypeError, IndexError) as error:

@@ -41,7 +41,7 @@ _Corrected = dict[str, Feedback]  # by ticket, what replaces the recorded feedba
 _Decided = tuple[Encoded, str]  # an encoded record, and the learner's ticket of the guess for it
 
 
-class OpenTicket(NamedTuple):
+class _Open(NamedTuple):
     """An open ticket: its guess event's number, time, and `_KEPT` of its body."""
 
     seq: int
@@ -62,7 +62,7 @@ class State:
         self.learner.max_open_tickets = settings.max_open + 1
         # Learners with a `scale` parameter scale columns themselves.
         self.encoder = Encoder(settings.kinds, scale="scale" not in self.learner.get_params(deep=False))
-        self.open: dict[str, OpenTicket] = {}
+        self.open: dict[str, _Open] = {}
         self.row_bytes = 0  # of open tickets whose rows are kept here; the learner counts the others
         self.latest_row: Any = None  # of the latest ticket
         self.classes: list[Any] = list(settings.classes)
@@ -181,11 +181,18 @@ class State:
             self.asking.open(decision)
         ask, kept = decision is not None and decision.ask, {name: body[name] for name in _KEPT}
         held = (own,) if is_own else (None, row)
-        self.open[str(event.ticket)] = OpenTicket(event.seq, event.time, kept, ask, decision, *held)
+        self.open[str(event.ticket)] = _Open(event.seq, event.time, kept, ask, decision, *held)
         self.latest_row = row
         self.counts[label][0] += 1
         self.n_guesses += 1
         self.n_asked += ask
+
+    def reopen(self, name: str, values: list[Any], row: Any) -> None:
+        """Add a ticket that was open in a snapshot."""
+        opened = _Open(*values)
+        decision = None if opened.decision is None else Decision(*opened.decision)
+        self.open[name] = opened._replace(row=row, decision=decision)
+        self.row_bytes += 0 if row is None else TICKET_BYTES + row.nbytes
 
     def _change_settings(self, changes: dict[str, Any]) -> None:
         """Change settings; with another limit on asking its count begins anew, without the tickets open now."""

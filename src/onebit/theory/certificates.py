@@ -48,9 +48,6 @@ class Certificate:
     length: float
     """ε: the combination is no longer. Only 0.0 proves that there is no margin."""
 
-    def __len__(self) -> int:
-        return len(self.weights)
-
     @property
     def limit(self) -> float:
         """What no margin of this kind exceeds."""

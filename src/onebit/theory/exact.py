@@ -45,8 +45,8 @@ def check_points(name: str, rows: Any) -> Objects:
     """Return vectors of one length as rows of fractions, exactly, or raise a ValueError that names them."""
     if isinstance(rows, (str, bytes, dict)) or not isinstance(rows, (Sequence, np.ndarray)) or len(rows) == 0:
         raise ValueError(f"{name} must list at least one vector; got {rows!r}")
-    first = check_point(f"{name}[0]", rows[0])
-    return np.array([first, *(check_point(f"{name}[{i}]", row, len(first)) for i, row in enumerate(rows[1:], start=1))])
+    length = len(check_point(f"{name}[0]", rows[0]))
+    return np.array([check_point(f"{name}[{i}]", row, length) for i, row in enumerate(rows)])
 
 
 def check_dense_rows(X: Any, n_columns: int) -> Floats:

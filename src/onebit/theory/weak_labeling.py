@@ -336,14 +336,8 @@ def measure_solving(
 ) -> list[SolvingRow]:
     """Solve random set splitting problems, as weak labelling problems, and measure what each takes.
 
-    Every subset has three elements. At 4 subsets per element nearly all the problems have no solution.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Numbers of elements N, each at least 3.
-    subsets_per_element, repeats, seed : float, int, int
-        Subsets of a problem over N, rounded; problems per size; seed of each size's first, from which the others count.
+    Sizes are numbers of elements; every subset has three. At 4 subsets per element nearly all the problems have
+    no solution. There are `repeats` problems of each size, with seeds that count on from `seed`.
     """
     check_number("subsets_per_element", subsets_per_element, above=0.0)
     check_integer("repeats", repeats, low=1)
