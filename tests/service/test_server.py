@@ -97,7 +97,7 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 10.0) -> None:
 def test_slow_connections_shut_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onebit.service.server._HEAD_SECONDS", 1.5)
     monkeypatch.setattr("onebit.service.server._REFUSED_SECONDS", 0.2)
-    places = Connections(16, 11)
+    places = Connections(16, 11)  # 4 of them are kept for those who are known
     with serving_here(tmp_path, places=places) as url:
         established = Asking(url)
         assert established.ask("PUT", DESK, LIGHT) == 201
@@ -105,17 +105,19 @@ def test_slow_connections_shut_nobody_out(tmp_path: Path, monkeypatch: pytest.Mo
         with slow_sockets(url, 20, 2) as slow:
             wait_until(lambda: places._n_taken == 12)
             assert established.ask() == 200, "it has its place"
-            same, other = Asking(url, 2), Asking(url, 3)
+            same, known, unknown = Asking(url, 2), Asking(url), Asking(url, 3)
             assert same.ask() == 503, "this address has no more"
             assert int(same.headers["retry-after"]) >= 1
-            assert [other.ask(), established.ask()] == [200, 200]
-            other.close()
+            assert unknown.ask() == 503, "the others are kept"
+            assert int(unknown.headers["retry-after"]) >= 1
+            assert [known.ask(), established.ask()] == [200, 200]
+            known.close()
             while places._n_taken > 1:
                 assert established.ask() == 200
                 time.sleep(0.05)
             assert sorted(said(each) for each in slow) == [408] * 11 + [503] * 9
-            assert [other.ask(), same.ask(), Asking(url).ask_once(), established.ask()] == [200] * 4
-        for each in (established, same, other):
+            assert [unknown.ask(), same.ask(), Asking(url).ask_once(), established.ask()] == [200] * 4
+        for each in (established, same, unknown):
             each.close()
         wait_until(lambda: places._n_taken == 0)
 
@@ -130,6 +132,16 @@ def test_whoever_is_refused_can_read_so_while_it_sends(tmp_path: Path) -> None:
             other.close()
         assert first.ask() == 200
         first.close()
+
+
+def test_only_who_has_a_token_is_known(tmp_path: Path) -> None:
+    token, places = Tokens(tmp_path).add("app", ["admin"], ["*"]), Connections(16, 16)
+    with serving_here(tmp_path, places=places, tokens_required=True) as url:
+        for number, shown, path in ((2, "", "/healthz"), (3, "wrong", DESK), (4, token, DESK)):
+            asking = Asking(url, number, shown)
+            asking.ask("GET" if path == "/healthz" else "PUT", path, LIGHT)
+            asking.close()
+    assert list(places._known) == ["127.0.0.4"]
 
 
 def test_whoever_reads_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,20 +254,32 @@ def test_networks_count_as_one_address() -> None:
     assert {host: _counted_as(host) for host in counted} == counted
 
 
-def test_places() -> None:
-    places = Connections(3, 2)
+def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = Connections(4, 2)
     asked = ("192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3")
     assert [places.take(address) is None for address in asked] == [True, True, False, True, False]
-    places = Connections(6, 3)
+    now = 0.0
+    monkeypatch.setattr("onebit.service.server.time.monotonic", lambda: now)
+    places = Connections(8, 3)
     assert [places.take("a") for _ in range(3)] == [None] * 3
     assert "from this address" in str(places.take("a"))
     assert [places.take(each) for each in "bcd"] == [None] * 3
-    assert "6 connections" in str(places.take("e"))
-    places.give_back("b")
+    assert "6 connections" in str(places.take("e")), "two places are kept"
+    places.know("e")
+    assert [places.take("e") for _ in range(2)] == [None] * 2
+    assert "8 connections" in str(places.take("e"))
+    places.give_back("e")
+    now = 599.0
     assert places.take("e") is None
-    for each in "aaacde":
+    places.give_back("e")
+    now = 600.0
+    assert places.take("e") is not None, "that was ten minutes ago"
+    for each in "aaabcde":
         places.give_back(each)
     assert (places._n_taken, places._taken) == (0, {})
+    for number in range(20_000):
+        places.know(str(number))
+    assert len(places._known) <= 10_000
 
 
 def test_how_many_there_may_be() -> None:

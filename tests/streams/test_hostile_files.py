@@ -145,7 +145,7 @@ def test_a_parquet_list_that_unpacks_to_more_than_is_allowed(tmp_path: Path) -> 
     zeros = pl.select(pl.repeat(0, 60_000_000, dtype=pl.Int64).implode().alias("a"), pl.lit("x").alias("class"))
     zeros.write_parquet(path)
     assert path.stat().st_size < 50_000
-    with pytest.raises(ValueError, match=r"a\.parquet: does not fit into memory"):
+    with pytest.raises(ValueError, match=r"a\.parquet: .*memory allocation of 480000000 bytes failed"):
         read_table(path, max_gib=0.001)
 
 

@@ -3,8 +3,10 @@
 The description of a field's type completes the message "… must be …".
 """
 
+import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from inspect import signature
 from typing import Any, TypeVar
@@ -13,6 +15,7 @@ import msgspec
 from msgspec import Struct, defstruct
 
 from onebit.inputs import brief
+from onebit.typed_json import parse
 
 _PLACE = re.compile(r"`\$\.(\w+)(?:\[(\d+)\])?")  # in an error of msgspec: the field, and the item of a list
 _Struct = TypeVar("_Struct", bound=Struct)
@@ -20,12 +23,17 @@ _Struct = TypeVar("_Struct", bound=Struct)
 
 def _read_json(body: bytes) -> Any:
     """Parse a JSON body, or raise ValueError."""
-    try:
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return msgspec.json.decode(body)
-    except RecursionError:
-        raise ValueError("the body is nested too deep") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"the body must be JSON in UTF-8, without halves of surrogate pairs: {error}") from None
+    try:
+        value = parse(body.decode())
+        if b"\\ud" in body or b"\\uD" in body:
+            json.dumps(value, ensure_ascii=False).encode()  # lone surrogates cannot be stored
+    except UnicodeDecodeError as error:
+        raise ValueError("the body must be JSON in UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"the body must be JSON: {error}") from error
+    return value
 
 
 @lru_cache

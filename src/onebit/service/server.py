@@ -9,7 +9,7 @@ import math
 import socket
 import sys
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -24,7 +24,8 @@ from onebit.service.gate import Problem
 
 _NAME = "onebit.serve"  # of the log
 _MOST_CONNECTIONS = 1_000  # default limit, unless the process can open fewer than twice as many files
-_SHARE_OF_ONE = 4  # one address may have a quarter of them
+_SHARE_OF_ONE, _SHARE_KEPT = 4, 4  # one address may have a quarter of them; a quarter is kept for known addresses
+_KNOWN_SECONDS, _MOST_KNOWN = 600.0, 10_000
 _WARN_AGAIN_SECONDS = 10.0
 _LARGEST_HEAD, _HEAD_SECONDS = 64_000, 30.0  # maximum bytes of a request line and headers, and time for them to arrive
 _SEND_SECONDS, _LEAST_READ = 30.0, 1 << 16  # so many bytes of a response, or its rest, must be read in this time
@@ -39,7 +40,8 @@ _LOG = logging.getLogger(_NAME)
 class Connections:
     """Counts connections and enforces the limits: those that the operator chose, or what `n_files` open files allow.
 
-    Raises ValueError if there may be more connections than half of these files: deciders and logs need the others.
+    Raises ValueError if there may be more connections than half of these files: deciders and logs need the others. The
+    last quarter of all connections is kept for known addresses: those of callers that were answered lately.
     """
 
     def __init__(self, most: int | None = None, most_of_address: int | None = None, n_files: int = _MOST_FILES) -> None:
@@ -56,20 +58,23 @@ class Connections:
         self._most, self._most_of_address = most, most_of_address
         self._taken: Counter[str] = Counter()  # by address
         self._n_taken = 0
+        self._known: OrderedDict[str, float] = OrderedDict()  # when each was answered
         self._n_refused, self._last_warning = 0, -_WARN_AGAIN_SECONDS
         self.n_leaving, self.most_leaving = 0, max(16, most // 4)  # refused, and open until the response is read
 
     def take(self, address: str) -> str | None:
         """Count a new connection; return None, or the reason for a refusal."""
+        now = time.monotonic()
+        n_kept = 0 if now - self._known.get(address, -math.inf) < _KNOWN_SECONDS else self._most // _SHARE_KEPT
         if self._taken[address] >= self._most_of_address:
             message = f"there are {self._most_of_address} connections from this address; try again"
-        elif self._n_taken >= self._most:
+        elif self._n_taken >= self._most - n_kept:
             message = f"there are {self._n_taken} connections; try again"
         else:
             self._taken[address] += 1
             self._n_taken += 1
             return None
-        self._n_refused, now = self._n_refused + 1, time.monotonic()
+        self._n_refused += 1
         if now - self._last_warning >= _WARN_AGAIN_SECONDS:  # at intervals, not for each
             _LOG.warning("%d connections were refused: %s", self._n_refused, message)
             self._n_refused, self._last_warning = 0, now
@@ -81,6 +86,13 @@ class Connections:
         self._taken[address] -= 1
         if not self._taken[address]:
             del self._taken[address]
+
+    def know(self, address: str) -> None:
+        """Note that a caller at an address was answered: one with a valid token, where tokens are needed."""
+        self._known[address] = time.monotonic()
+        self._known.move_to_end(address)
+        if len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
 
 
 def _counted_as(host: str) -> str:
@@ -147,6 +159,11 @@ class _Guarded(HttpToolsProtocol):
     def resume_writing(self) -> None:
         self._sending_since = math.inf
         super().resume_writing()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.scope["state"].get("caller") is not None:
+            self._limits.know(self._address)
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:

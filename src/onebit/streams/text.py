@@ -37,9 +37,16 @@ _BYTES_OF_A_CELL, _BYTES_OF_A_COLUMN, _BYTES_OF_AN_ARFF_CELL = 48, 10_000, 64
 _PARQUET_SPEED = 1_000_000  # bytes that are read in a second, at least
 _TOO_LARGE = 3  # status of a child
 _PARQUET_CHILD = f"""
-import sys, polars
+import os, sys
+allowed = int(min(float(sys.argv[2]), 2**62))
+try:
+    import resource  # not on Windows; 256 MiB, and 8 MiB for each core, are for Polars itself
+    resource.setrlimit(resource.RLIMIT_DATA, 2 * (allowed + (256 << 20) + (8 << 20) * (os.cpu_count() or 1),))
+except (ImportError, ValueError, OSError):
+    pass
+import polars
 frame = polars.read_parquet(sys.argv[1], glob=False)
-if frame.estimated_size() > float(sys.argv[2]):
+if frame.estimated_size() > allowed:
     sys.exit({_TOO_LARGE})
 frame.write_ipc(sys.stdout.buffer)
 """
