@@ -222,4 +222,4 @@ def test_a_body_that_is_nested_just_too_deep_for_its_error_is_refused(app: Playg
 def test_half_a_surrogate_is_named(app: Playground) -> None:
     half = ask(app, "POST", "/api/oracles", b'{"classes":["a","\\ud800"]}')
     assert half.status == 422
-    assert "halves of surrogate pairs" in half.json["detail"]
+    assert "half of a pair of surrogates" in half.json["detail"]
