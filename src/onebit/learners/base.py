@@ -189,8 +189,8 @@ class Learner(run.CommonSettings):
             extra = state.extra(index) if state.n_extra else _NOTHING
             evidence, estimate = self._confidence.observe(scores, index, extra)
             confidence = estimate if estimate == estimate else None  # NaN: too little feedback
-        about = t, self._labels[index], propensity, explored, index, kept, scores, self.n_updates_
-        return self._tickets.issue(*about, confidence, evidence, self._labels)
+        of_guess = t, self._labels[index], propensity, explored, index, kept, scores
+        return self._tickets.issue((*of_guess, self.n_updates_, confidence, evidence, self._labels))
 
     def tell(self, guess: Guess | str, correct: bool, label: Any = None) -> None:
         """Give the feedback on a guess: at once, late, in any order, or never, but only once.
@@ -206,24 +206,33 @@ class Learner(run.CommonSettings):
             The right label; only full-information learners take it.
         """
         with self._lock:
-            tickets, own = self._open_ticket(guess)
-            if not isinstance(correct, (bool, np.bool_)):
-                raise ValueError(f"correct must be True or False; got {correct!r}")
-            right, truth, name = bool(correct), -1, type(self).__name__
-            if self.full_information:
-                if label is None:
-                    raise ValueError(f"{name} learns from full information; call tell(guess, correct, label=…)")
-                truth = self.index_of(label)
-                if (truth == own.index) != right:
-                    raise ValueError(f"correct={right} contradicts label={label!r} for a guess of {own.label!r}")
-            elif label is not None:
-                raise ValueError(f"{name} takes only right or wrong: call tell(guess, correct), or label(guess, label)")
-            # Closed only after the update: an error leaves the ticket open.
-            self.n_updates_ += self._state.update(own, right, truth)
-            if self._confidence is not None and len(own.evidence):
-                self._confidence.learn(own.evidence, own.index, right)
-            tickets.close(own)
+            tickets = self._issued(guess)
+            own = tickets.close(guess, self)
+            try:
+                if not isinstance(correct, (bool, np.bool_)):
+                    raise ValueError(f"correct must be True or False; got {correct!r}")
+                right, truth = bool(correct), -1
+                if self.full_information or label is not None:
+                    truth = self._check_label(own, right, label)
+                self.n_updates_ += self._state.update(own, right, truth)
+                if self._confidence is not None and len(own.evidence):
+                    self._confidence.learn(own.evidence, own.index, right)
+            except BaseException:  # an error leaves the ticket open
+                tickets.reopen(own)
+                raise
             self.n_mistakes_ += not right
+
+    def _check_label(self, own: Guess, right: bool, label: Any) -> int:
+        """Return the position of the right label, or raise ValueError."""
+        name = type(self).__name__
+        if not self.full_information:
+            raise ValueError(f"{name} takes only right or wrong: call tell(guess, correct), or label(guess, label)")
+        if label is None:
+            raise ValueError(f"{name} learns from full information; call tell(guess, correct, label=…)")
+        truth = self.index_of(label)
+        if (truth == own.index) != right:
+            raise ValueError(f"correct={right} contradicts label={label!r} for a guess of {own.label!r}")
+        return truth
 
     def label(self, guess: Guess | str, label: Any) -> bool:
         """Give the right label as the feedback on a guess, which teaches more than a bit; return whether it was right.
@@ -232,7 +241,7 @@ class Learner(run.CommonSettings):
         it was wrong, it then learns the label, as from `learn_labels`, if it can.
         """
         with self._lock:
-            _, own = self._open_ticket(guess)
+            own = self._issued(guess).look_up(guess, self)
             if run.grows(self) and label not in self._labels:
                 run.join(self, [label])
             index = self.index_of(label)
@@ -245,13 +254,12 @@ class Learner(run.CommonSettings):
     def drop(self, guess: Guess | str) -> None:
         """Close a ticket (or its JSON, or its `id`) that will get no feedback, to free its memory."""
         with self._lock:
-            tickets, own = self._open_ticket(guess)
-            tickets.close(own)
+            self._issued(guess).close(guess, self)
 
-    def _open_ticket(self, guess: Guess | str) -> tuple[Tickets, Guess]:
+    def _issued(self, guess: Guess | str) -> Tickets:
         if self._tickets is None:
             raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
-        return self._tickets, self._tickets.look_up(guess, self)
+        return self._tickets
 
     @property
     def max_open_tickets(self) -> int:
