@@ -1,5 +1,6 @@
 """``onebit bound``: one of the bounds, numbers in, number out."""
 
+import math
 from json import dumps
 from typing import Annotated, Any, NamedTuple
 
@@ -57,8 +58,14 @@ def command(
 
 
 def _print_list() -> None:
+    def reading_order(theorem: str) -> tuple[float, str]:
+        """By number, the sharper version after the stated one; what has no number comes last."""
+        number = theorem.split("-")[0]
+        return (int(number) if number.isdigit() else math.inf), theorem
+
     rows = []
-    for theorem, entry in BOUNDS.items():
+    for theorem in sorted(BOUNDS, key=reading_order):
+        entry = BOUNDS[theorem]
         options = " ".join(_OPTIONS[name] for name in entry.parameters)
         rows.append((theorem, entry.side, entry.title.removeprefix("Return "), options))
     columns = ("theorem", "side", "what", "options")
