@@ -119,6 +119,23 @@ def test_the_oldest_open_tickets_expire_first() -> None:
         learner.tell(first.id, True)
 
 
+def test_a_ticket_whose_feedback_was_refused_keeps_its_place(tmp_path: Path) -> None:
+    learner = onebit.Banditron(classes=4)
+    learner.max_open_tickets = 2
+    first, second = learner.guess(PROBLEM.X[0]), learner.guess(PROBLEM.X[1])
+    with pytest.raises(ValueError, match="correct must be"):
+        learner.tell(first.id, 1)  # type: ignore[arg-type]
+    learner.save(tmp_path / "file")
+    onebit.load(tmp_path / "file").tell(first.id, True)
+    learner.guess(PROBLEM.X[2])
+    with pytest.raises(ValueError, match="expired"):
+        learner.tell(first.id, True)
+    learner.tell(second.id, True)
+    with pytest.raises(ValueError, match="correct must be"):
+        learner.tell(first, 1)  # type: ignore[arg-type]
+    learner.tell(first, True)
+
+
 def test_forged_ids_are_refused_and_change_nothing() -> None:
     learner, stranger = onebit.Banditron(classes=4), onebit.Banditron(classes=4)
     with pytest.raises(ValueError, match="issued none"):

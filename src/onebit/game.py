@@ -192,8 +192,7 @@ if hasattr(os, "register_at_fork"):
 class Tickets:
     """The open tickets of one learner, of which the latest are kept whole; `kept` are open from the start."""
 
-    def __init__(self, most: int, kept: Iterable[Guess] = ()) -> None:
-        self.most = most
+    def __init__(self, kept: Iterable[Guess] = ()) -> None:
         self._kept = OrderedDict((guess.round, guess) for guess in kept)  # a dict would look long for its first
         """The learner's own form of open tickets: what is done to the caller's does not reach it. The oldest first."""
         self._pages: dict[int, npt.NDArray[np.uint64]] = {}
@@ -201,9 +200,9 @@ class Tickets:
         self._latest: Guess | None = None
         """The caller's form of the latest ticket: nearly always the next to be told."""
 
-    def issue(self, about: tuple[Any, ...]) -> Guess:
-        """Return an open ticket with these fields of a `Guess`, all but the id."""
-        while len(self._kept) >= self.most:
+    def issue(self, about: tuple[Any, ...], most: int) -> Guess:
+        """Return an open ticket with these fields of a `Guess`, all but the id; keep so many whole."""
+        while len(self._kept) >= most:
             expired, oldest = self._kept.popitem(last=False)
             self._write(expired, _digest(_content_of(oldest)))
         try:
@@ -235,8 +234,8 @@ class Tickets:
             return own
         if own is None and self._digest_at(round):
             raise ValueError(
-                f"guess {guess!r} has expired: the learner remembers {self.most} open tickets, the latest ones "
-                "(max_open_tickets). Tell the ticket itself instead of its id"
+                f"guess {guess!r} has expired: the learner remembers {learner.max_open_tickets} open tickets, the "
+                "latest ones (max_open_tickets). Tell the ticket itself instead of its id"
             )
         raise _not_open_error(repr(guess))
 
@@ -294,7 +293,7 @@ class Tickets:
         self._pages.setdefault(page, np.zeros(_PAGE, np.uint64))[place] = digest
 
     def __copy__(self) -> "Tickets":
-        twin = Tickets(self.most, self._kept.values())
+        twin = Tickets(self._kept.values())
         twin._pages = {number: page.copy() for number, page in self._pages.items()}
         twin._latest = self._latest
         return twin
@@ -318,7 +317,7 @@ class Tickets:
     @classmethod
     def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]], learner: Any) -> "Tickets":
         """Return the open tickets of a learner from a file that is not trusted, or raise ValueError."""
-        blank = cls(1).to_arrays()
+        blank = cls().to_arrays()
         if blank.keys() != arrays.keys():
             raise ValueError("its tickets lack an array, or have another")
         for name, like in blank.items():
@@ -338,7 +337,7 @@ class Tickets:
         if len(expired) and not 0 <= expired.min() <= expired.max() < learner.n_rounds_:
             raise ValueError("an expired ticket is of a round that was not played")
         check_memory(_PAGE * _DIGEST * len(np.unique(expired // _PAGE)))
-        found = cls(learner.max_open_tickets, kept)
+        found = cls(kept)
         digests = native["expired_digest"].view(np.uint64).ravel()
         for round, digest in zip(expired.tolist(), digests.tolist(), strict=True):
             found._write(round, digest)

@@ -174,14 +174,12 @@ class Learner(run.CommonSettings):
 
     def _issue(self, row: Rows, among: Any) -> Guess:
         if self._tickets is None:
-            self._tickets = Tickets(self._max_open_tickets)
+            self._tickets = Tickets()
             self._confidence = self._confidence or self._new_confidence()
         t, state = self.n_rounds_, self._state
-        if among is None:
-            index, explored, propensity, scores, kept = state.guess(row, self._key, t)
-        else:
-            guessed = state.guess_among(row, self._key, t, run.allowed_positions(self, among))
-            index, explored, propensity, scores, kept = guessed
+        allowed = None if among is None else run.allowed_positions(self, among)
+        guessed = state.guess(row, self._key, t) if allowed is None else state.guess_among(row, self._key, t, allowed)
+        index, explored, propensity, scores, kept = guessed
         self.n_rounds_ = t + 1
         self.n_uniform_guesses_ += explored
         confidence, evidence = None, _NOTHING
@@ -189,8 +187,9 @@ class Learner(run.CommonSettings):
             extra = state.extra(index) if state.n_extra else _NOTHING
             evidence, estimate = self._confidence.observe(scores, index, extra)
             confidence = estimate if estimate == estimate else None  # NaN: too little feedback
-        of_guess = t, self._labels[index], propensity, explored, index, kept, scores
-        return self._tickets.issue((*of_guess, self.n_updates_, confidence, evidence, self._labels))
+        labels, version = self._labels, self.n_updates_
+        about = t, labels[index], propensity, explored, index, kept, scores, version, confidence, evidence, labels
+        return self._tickets.issue(about, self._max_open_tickets)
 
     def tell(self, guess: Guess | str, correct: bool, label: Any = None) -> None:
         """Give the feedback on a guess: at once, late, in any order, or never, but only once.
@@ -272,10 +271,7 @@ class Learner(run.CommonSettings):
 
     @max_open_tickets.setter
     def max_open_tickets(self, most: int) -> None:
-        with self._lock:
-            self._max_open_tickets = inputs.check_integer("max_open_tickets", most, low=1)
-            if self._tickets is not None:
-                self._tickets.most = self._max_open_tickets
+        self._max_open_tickets = inputs.check_integer("max_open_tickets", most, low=1)
 
     def guess_many(self, X: Any, among: Any = None) -> list[Guess]:
         """Guess a label for every row of X: the same tickets as calls of `guess`, or none if a row is refused.
