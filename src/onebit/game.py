@@ -12,7 +12,7 @@ the ticket issued there. An equal one (saved and loaded, or from JSON) is as goo
 
 The learner keeps the latest ``learner.max_open_tickets`` open tickets whole; `tell` finds these by their `id`. When
 there are more, the oldest *expires*: only a digest of eight bytes is kept, against which the ticket itself (the object,
-or its JSON) can still be checked. The digests of 256 rounds form a page, which is freed when its last ticket is closed.
+or its JSON) can still be checked.
 """
 
 import copy
@@ -43,7 +43,7 @@ _TOKENS_AT_ONCE = 512  # one system call per ticket would cost a tenth of a gues
 # confidence, token.
 _HEAD = struct.Struct(f"<?qqqqqqbqdd{_TOKEN}s")
 _DIGEST = 8  # bytes; two tickets share a digest with probability about 10⁻¹⁹
-_PAGE = 256  # rounds
+_PAGE = 256  # rounds whose digests are kept together, until the last of their tickets is closed
 
 
 class Guess(NamedTuple):
@@ -195,10 +195,8 @@ class Tickets:
     def __init__(self, kept: Iterable[Guess] = ()) -> None:
         self._kept = OrderedDict((guess.round, guess) for guess in kept)  # a dict would look long for its first
         """The learner's own form of open tickets: what is done to the caller's does not reach it. The oldest first."""
-        self._pages: dict[int, npt.NDArray[np.uint64]] = {}
-        """Digests of expired tickets, by round; 0 where none is open."""
-        self._latest: Guess | None = None
-        """The caller's form of the latest ticket: nearly always the next to be told."""
+        self._pages: dict[int, npt.NDArray[np.uint64]] = {}  # digests of expired tickets; 0 where none is open
+        self._latest: Guess | None = None  # the caller's form of the latest ticket: nearly always the next to be told
 
     def issue(self, about: tuple[Any, ...], most: int) -> Guess:
         """Return an open ticket with these fields of a `Guess`, all but the id; keep so many whole."""

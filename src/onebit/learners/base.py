@@ -151,7 +151,7 @@ class Learner(run.CommonSettings):
 
     def _new_confidence(self) -> Confidence | None:
         """Return an estimator of confidence that has learned nothing; None for a learner of four methods."""
-        return None if self._state.plays_by_hand else Confidence(len(self._labels), self._state.n_extra)
+        return None if self._state.plays_by_hand else Confidence(self._state.n_extra)
 
     def _row(self, features: Any) -> Rows:
         """Return a copy of one round's features as a matrix of one row; `score` finds NaN and infinities."""
