@@ -51,8 +51,8 @@ class Asking:
 
     It counts rounds decided alone and asked (`n_alone`, `n_asked`), decisions made alone whose answer came, and those
     of them that were wrong (`n_alone_answered`, `n_wrong`), and the largest number of open ones (`most_open`).
-    `balance` is the mistakes that it can pay, `debt` those that it was lent, `advance` those of late answers that it may
-    pay later.
+    `balance` is the mistakes that it can pay, `debt` those that it was lent, `advance` those of late answers that are
+    not paid yet.
 
     >>> asking = Asking(wrong_at_most=0.05)
     >>> for round in range(1000):
@@ -152,7 +152,7 @@ class Asking:
                 self.credit = 0.0
 
     def _can_pay(self, alpha: float) -> bool:
-        """Return whether a mistake can be paid, with a reserve for what is open, and the theorem holds if all is wrong."""
+        """Return whether a mistake can be paid, beside a reserve for what is open, and it is safe."""
         return self.balance - _RESERVE * alpha * self.n_open >= 1.0 - alpha and self._is_safe(alpha)
 
     def _is_safe(self, alpha: float) -> bool:

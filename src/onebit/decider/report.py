@@ -225,9 +225,9 @@ def _share_at_any_time(count: int, of: int) -> _Share:
 def costs_of_limits(decider: Any) -> list[_Cost]:
     """Return what each of some limits on wrong decisions would cost, going by recent events; none if they are too few.
 
-    The rule of asking is played on the confidences and answers of the log. What labels would have taught the learner is
-    left out: it may ask less, or more where they were learned from. The first half prepares the rule and is not counted.
-    The interval is rough: it is from the means of five parts, which are not quite independent of each other.
+    The rule of asking is played on the confidences and answers of the log. What labels teach the learner is left out:
+    with another limit it may ask less, or more. The first half prepares the rule and is not counted. The interval is
+    rough: it is from the means of five parts, which are not quite independent of each other.
     """
     rounds = _confidences(decider)[-_MOST_REPLAYED:]
     n_counted = len(rounds) // 2 // _PARTS * _PARTS
