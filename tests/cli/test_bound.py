@@ -13,12 +13,21 @@ from onebit.cli.bound import _OPTIONS
 
 def test_bounds_by_number() -> None:
     assert "800" in run("bound", "2", "--k", "3", "--gamma", "0.1", "--radius", "1").stdout
+    assert ".: " not in run("bound", "2", "--k", "3", "--gamma", "0.1", "--radius", "1").stdout
     huge = json.loads(run("bound", "6", "--k", "3", "--gamma", "0.000001", "--json").stdout)
     assert huge["value"] is None or huge["value"] > 1e100
     assert huge["log2"] > 300
     margin = json.loads(run("bound", "5", "--k", "3", "--gamma", "0.1", "--json").stdout)
     assert (margin["side"], round(margin["log2"], 2)) == ("lower", -61.18)
-    assert "21-sharp" in run("bound").stdout
+
+
+def test_all_bounds_are_listed_in_order_and_in_full() -> None:
+    listed = run("bound").stdout
+    assert "…" not in listed.partition("THEOREM …")[2]
+    names = [line.split()[0] for line in listed.splitlines() if " upper " in line or " lower " in line]
+    assert set(names) == set(BOUNDS)
+    assert [name for name in names if name.isdigit()] == ["2", "3", "4", "5", "6", "10", "11", "21", "24"]
+    assert names.index("21") + 1 == names.index("21-memory")
 
 
 VALUES = {"n_classes": 3, "radius": 1.0, "margin": 0.1, "dimension": 4, "reach": 0.1}

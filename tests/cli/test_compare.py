@@ -5,6 +5,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -230,3 +231,26 @@ def test_who_asks_when_unsure_is_an_entry_of_its_own(
         np.mean([n / (240 - 240 * share) for n, share in zip(mistakes, asked, strict=True)])
     )
     assert row["p"] == row["verdict"] == rows["BanditPerceptron"]["asked"] == ""
+
+
+def n_results(path: Path) -> int:
+    with closing(sqlite3.connect(path, timeout=30)) as connection:
+        is_made = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'results'").fetchone()[0]
+        return int(is_made and connection.execute("SELECT count(*) FROM results").fetchone()[0])
+
+
+@pytest.mark.ci
+def test_sigterm_ends_a_comparison_as_ctrl_c_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    words = ["compare", "digits", "--learners", "SOBA", "--runs", "500", "--jobs", "2", "--out", str(tmp_path / "out")]
+    start = ("-c", "from onebit.cli import main; main()", *words)
+    with subprocess.Popen([sys.executable, *start], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 100
+        while not list(tmp_path.glob("out/arena.sqlite")) or not n_results(tmp_path / "out/arena.sqlite"):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert list(tmp_path.glob("onebit-run-*"))
+        process.terminate()
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said.decode().split(".")[0]) == (130, "Stopped")
+    assert not list(tmp_path.glob("onebit-run-*"))

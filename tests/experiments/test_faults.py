@@ -27,7 +27,7 @@ def test_a_fault_or_kill_at_any_call_of_sqlite_loses_nothing(every: int) -> None
         assert counts["killed"] > 5, begun
 
 
-@pytest.mark.parametrize("every", [pytest.param(31, marks=pytest.mark.ci), pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [pytest.param(23, marks=pytest.mark.ci), pytest.param(2, marks=pytest.mark.slow)])
 def test_a_signal_at_any_line_of_a_run_spoils_nothing(every: int) -> None:
     counts = outcomes("interrupts_everywhere.py", every)
     assert counts["interrupted"] > 50

@@ -418,6 +418,29 @@ def test_what_cannot_be_sent_back_is_named(tmp_path: Path, players: Any) -> None
 
 # Worker processes.
 
+PROGRAM = """
+import sys
+from onebit.experiments.run import run_program
+run_program(["sh", "-c", 'exec > "$1"; echo begun; exec sleep 60', "sh", sys.argv[1]], "it", 60.0, "")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other kernels cannot")
+def test_a_program_ends_with_the_killed_worker_that_started_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "pipe")]
+    with subprocess.Popen(command, start_new_session=True) as process, (tmp_path / "pipe").open() as output:
+        assert output.readline() == "begun\n"
+        process.kill()
+        start = time.monotonic()
+        try:
+            # The program holds the other end.
+            assert output.read() == ""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        assert time.monotonic() - start < 10
+
 
 def test_a_worker_ends_when_its_parent_does(monkeypatch: pytest.MonkeyPatch) -> None:
     died, ended = threading.Event(), threading.Event()

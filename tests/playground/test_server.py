@@ -66,7 +66,11 @@ def test_a_session_from_its_beginning_to_its_end(app: Playground) -> None:
     point = {"x": 0.5, "y": 0.5, "label": "blue"}
     assert ask(app, "POST", f"{path}/points", {"points": [point]}).json["stream"]["points"] == [[0.5, 0.5, 0]]
     assert ask(app, "GET", f"{path}/promises").json[0]["says"] == "nothing yet: one class only"
-    assert ask(app, "POST", f"{path}/advance", {"rounds": 3}).json["round"] == 3
+    reached = ask(app, "POST", f"{path}/advance", {"rounds": 1}).json["round"]  # loads compiled code, which takes time
+    assert reached == 1
+    while reached < 3:  # fewer rounds than wanted are played if time is up
+        reached = ask(app, "POST", f"{path}/advance", {"rounds": 3 - reached}).json["round"]
+    assert reached == 3
     assert len(ask(app, "GET", f"{path}/regions?learner=0&size=8").json["scores"]) == 4
     assert ask(app, "GET", f"{path}/opinions?learner=0&x=0.1&y=0").json["chances"] == [0.25] * 4
     assert ask(app, "DELETE", path).status == 204
@@ -222,4 +226,4 @@ def test_a_body_that_is_nested_just_too_deep_for_its_error_is_refused(app: Playg
 def test_half_a_surrogate_is_named(app: Playground) -> None:
     half = ask(app, "POST", "/api/oracles", b'{"classes":["a","\\ud800"]}')
     assert half.status == 422
-    assert "halves of surrogate pairs" in half.json["detail"]
+    assert "half of a pair of surrogates" in half.json["detail"]

@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from onebit.extras import _EXTRAS
-from onebit.reporting.console import prepare_report, print_facts, progress_bar
+from onebit.reporting.console import prepare_report, print_facts, print_table, progress_bar
+from onebit.reporting.text import Table
 
 
 def test_warnings_for_users_are_lines_above_the_bar() -> None:
@@ -46,3 +47,13 @@ def test_what_was_read_is_text_and_no_markup() -> None:
     printed = console.export_text()
     assert "a [red] file" in printed
     assert "[bold]" in printed
+
+
+def test_long_names_are_shortened_and_sentences_are_not() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    name, text = "n" * 100, " ".join(f"word{k}" for k in range(30))
+    print_table(console, Table(("name", "text"), [(name, text)], styles=("name", "")))
+    assert isinstance(console.file, io.StringIO)
+    words = console.file.getvalue().split()
+    assert [word for word in words if word.startswith("word")] == text.split()
+    assert name not in words

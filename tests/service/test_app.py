@@ -85,6 +85,7 @@ def test_it_asks_and_is_told_labels(served: Served) -> None:
     assert is_problem(served.ask("POST", f"{path}/settings", {"wrong_at_most": 2}), 422, "between 0 and 1")
     metrics = served.ask("GET", "/metrics").body.decode()
     assert 'onebit_asked_total{decider="asking",namespace="shop"} 3.0' in metrics
+    assert 'onebit_suggestions_right_total{decider="asking",namespace="shop"} ' in metrics
 
 
 def test_an_unknown_ticket_is_404_and_one_that_stands_otherwise_409(served: Served) -> None:

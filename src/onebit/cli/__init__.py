@@ -8,6 +8,7 @@ import errno
 import inspect
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -141,6 +142,8 @@ def main() -> None:
         # A terminal that lacks a letter is no reason to fail when everything has been played.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    if sys.argv[1:2] in _KEEPING:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: a run ends its workers and cleans up
     try:
         app()
     except SystemExit as ended:

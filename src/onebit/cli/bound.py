@@ -1,11 +1,13 @@
 """``onebit bound``: one of the bounds, numbers in, number out."""
 
+import math
 from json import dumps
 from typing import Annotated, Any, NamedTuple
 
 from rich.console import Console
 
 from onebit.bounds import BOUNDS
+from onebit.bounds.claims import Bound
 from onebit.reporting.console import print_line, print_table
 from onebit.reporting.text import Table, bound_text
 
@@ -53,13 +55,23 @@ def command(
     if json:
         print(dumps({"theorem": theorem, "side": chosen.side, **arguments, "value": claim.value, "log2": claim.log2}))
         return
-    print_line(Console(), f"{chosen.title.removeprefix('Return ')}: {bound_text(claim.value, claim.log2)}")
+    print_line(Console(), f"{_title(chosen)}: {bound_text(claim.value, claim.log2)}")
+
+
+def _title(entry: Bound[Any]) -> str:
+    return entry.title.removeprefix("Return ").removesuffix(".")
 
 
 def _print_list() -> None:
+    def reading_order(theorem: str) -> tuple[float, str]:
+        """By number, the sharper version after the stated one; what has no number comes last."""
+        number = theorem.split("-")[0]
+        return (int(number) if number.isdigit() else math.inf), theorem
+
     rows = []
-    for theorem, entry in BOUNDS.items():
+    for theorem in sorted(BOUNDS, key=reading_order):
+        entry = BOUNDS[theorem]
         options = " ".join(_OPTIONS[name] for name in entry.parameters)
-        rows.append((theorem, entry.side, entry.title.removeprefix("Return "), options))
+        rows.append((theorem, entry.side, _title(entry), options))
     columns = ("theorem", "side", "what", "options")
     print_table(Console(), Table(columns, rows, "The bounds: onebit bound THEOREM …", styles=("name", "", "", "")))

@@ -6,6 +6,7 @@ so a worker that dies costs one. The cells of a stream and seed are submitted on
 before is done: so they come to the same worker, which has the rounds ready.
 """
 
+import ctypes
 import importlib
 import multiprocessing
 import os
@@ -13,6 +14,7 @@ import pickle
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -42,6 +44,9 @@ _VERSION = "version"  # the setting with a rival's version; by default the insta
 _WRAPPED = "scikit-learn"  # learners may wrap its classifiers
 # A worker takes some 200 MB: far more workers than cores would exhaust a machine, and are a typing error.
 _JOBS_PER_CORE, _JOBS_ANYWHERE = 4, 64
+_PR_SET_PDEATHSIG = 1
+# Looked up now: a program that is being started may not load libraries any more.
+_PRCTL: Any = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 _Play: TypeAlias = Callable[[Cell], Played]
 _Answer: TypeAlias = bytes | tuple[str, str]
@@ -93,8 +98,7 @@ def run(
 
     Every result is committed as soon as it comes, so a run that was killed or interrupted goes on where it stopped. The
     first cell that fails stops the run, unless `on_failure` is given. A stored result that is damaged is played again,
-    under a `DamageWarning`. Ctrl-C ends the workers and removes their
-    temporary files.
+    under a `DamageWarning`. Ctrl-C ends the workers and removes their temporary files.
 
     Parameters
     ----------
@@ -245,7 +249,7 @@ def _play_one(needs: "_Needs | None", play: _Play, cell: Cell) -> _Answer:
         return f"{type(error).__name__}: {error}", traceback.format_exc()
 
 
-# Worker processes on this machine, which end with the process that started them.
+# Worker processes on this machine. They, and the programs of rivals, end with the process that started them.
 
 
 class LocalProcesses:
@@ -325,6 +329,11 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
+def _end_with_worker() -> None:
+    """Let Linux kill this program when the worker that started it is killed, as it is by Ctrl-C."""
+    _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
 def run_program(
     command: Sequence[str], name: str, seconds: float, remedy: str, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
@@ -339,6 +348,7 @@ def run_program(
             check=False,
             env=environment,
             timeout=seconds,
+            preexec_fn=_end_with_worker if _PRCTL is not None else None,
         )
     except subprocess.TimeoutExpired as error:
         raise RuntimeError(f"{name} was ended after {seconds:g} s: {remedy}") from error

@@ -17,7 +17,7 @@ from rich.text import Text
 from onebit.extras import missing_extra
 from onebit.reporting.text import Table, printable, shortened
 
-_CELL = 60  # letters in a cell
+_CELL = 60  # letters of a name or a number in a cell; other texts are broken into lines
 _WIDTH = 140  # of a table that goes to a file or pipe: no column is broken
 _COLORS = {"good": "green", "bad": "red", "dim": "dim"}
 
@@ -56,10 +56,12 @@ def print_table(console: Console, table: Table) -> None:
     for heading, style, _ in columns:
         is_number = style == "number"
         shown.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
+    limits = [_CELL if style in ("name", "number") else None for _, style, _ in columns]
     for at, row in enumerate(zip(*(cells for _, _, cells in columns), strict=True)):
         if at and at in table.sections:
             shown.add_section()
-        shown.add_row(*(_as_text(cell.text, _COLORS.get(cell.kind, ""), _CELL) for cell in row))
+        texts = (_as_text(cell.text, _COLORS.get(cell.kind, ""), most) for cell, most in zip(row, limits, strict=True))
+        shown.add_row(*texts)
     (console if console.is_terminal else Console(width=_WIDTH, file=console.file)).print(shown)
 
 

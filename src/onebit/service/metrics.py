@@ -19,6 +19,7 @@ _COUNTS = {
     "right": "Guesses that were right.",
     "wrong": "Guesses that were wrong.",
     "asked": "Guesses that a person was asked about.",
+    "suggestions_right": "Of these, those whose suggestion was right.",
     "silent": "Tickets closed without an answer.",
     "events": "Events in the log.",
 }

@@ -65,6 +65,8 @@ class StrongSeparators:
     def from_data(cls, X: Any, y: Any, construction: _Construction | None = None) -> "StrongSeparators":
         """Return those of the largest weak margin of labelled examples in the unit ball, sparse or not.
 
+        Examples
+        --------
         >>> made = StrongSeparators.from_data(*wedges())
         >>> made.squared_margin(*wedges()) >= Fraction(1, made.stated_margin.inverse_square)
         True

@@ -191,6 +191,7 @@ export class Arena {
     if (isShown && points.length) await this.send(points.map(([x, y, code]) => ({ x, y, label: label(code) })));
     if (turn !== this.turn) return;
     this.kept = null;
+    this.showButtons();
     if (isShown && wasPlaying) this.play();
   }
 
@@ -349,8 +350,9 @@ export class Arena {
 
   showButtons() {
     byId("play").textContent = this.playing ? "❚❚ Pause" : "▶ Play";
-    byId("play").disabled = !this.frame;
-    byId("step").disabled = !this.frame || this.frame.state !== "ready";
+    const isDrawing = Boolean(this.kept?.length); // points are on their way
+    byId("play").disabled = !this.frame || isDrawing;
+    byId("step").disabled = !this.frame || isDrawing || this.frame.state !== "ready";
   }
 
   showScore() {
