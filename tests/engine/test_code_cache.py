@@ -124,6 +124,22 @@ def test_what_another_user_may_write_is_not_loaded(tmp_path: Path, mode: int) ->
     path = kept(folder)
     path.chmod(mode)
     assert _read_trusted(folder, "key") is None
+    path.chmod(0o600)
+    folder.chmod(mode | 0o100)
+    assert _read_trusted(folder, "key") is None
+    with pytest.raises(PermissionError, match="can be written to by others"):
+        kept(folder)
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "onebit-here", tmp_path / "onebit-there"
+    path = kept(elsewhere)
+    folder.symlink_to(elsewhere)
+    assert _read_trusted(folder, "key") is None
+    folder.unlink()
+    folder.mkdir(mode=0o700)
+    (folder / path.name).symlink_to(path)
+    assert _read_trusted(folder, "key") is None
 
 
 def test_a_folder_that_cannot_be_written_to_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +166,10 @@ def test_another_users_files_are_not_loaded(tmp_path: Path) -> None:
     folder = tmp_path / "onebit-here"
     path = kept(folder)
     os.chown(path, 65534, 65534)
+    assert _read_trusted(folder, "key") is None
+    os.chown(path, 0, 0)
+    assert _read_trusted(folder, "key") == b"compiled"
+    os.chown(folder, 65534, 65534)
     assert _read_trusted(folder, "key") is None
 
 

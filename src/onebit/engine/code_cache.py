@@ -7,9 +7,10 @@ elsewhere in onebit leaves it valid. A function that has anything of another pac
 are not ours to watch.
 
 Files are in Numba's place for them (``__pycache__``, or ``NUMBA_CACHE_DIR``), in a folder per user. Loading compiled
-code runs it. So a file is loaded only if this user owns it, no other may write to it, and its digest agrees. Whatever
-goes wrong, a full disk or a damaged file, costs only the time to compile. Entries that were not used for a month are
-removed. A folder that cannot be written to, as in a container whose file system is read-only, is still read.
+code runs it. So a file is loaded only if this user owns it and its folder, no other may write to either, neither is a
+link, and its digest agrees. Whatever goes wrong, a full disk or a damaged file, costs only the time to compile. Entries
+that were not used for a month are removed. A folder that cannot be written to, as in a container whose file system is
+read-only, is still read.
 """
 
 import inspect
@@ -138,17 +139,24 @@ def _digest(key: str, content: bytes) -> bytes:
     return sha256(sha256(key.encode()).digest() + content).digest()
 
 
+def _is_trusted(status: os.stat_result) -> bool:
+    """Return whether only this user can have written a file or folder."""
+    user = _user()
+    return user is None or (status.st_uid == user and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
 def _read_trusted(folder: Path, key: str) -> bytes | None:
     """Return what was kept under a key, or None if it is missing, damaged, or another user may have written it."""
     path = _path(folder, key)
     try:
-        opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        within = folder.lstat()
+        opened = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return None
     with open(opened, "rb") as file:
-        status, user = os.fstat(file.fileno()), _user()
-        is_own = user is None or (status.st_uid == user and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
-        if not (stat.S_ISREG(status.st_mode) and is_own):
+        status = os.fstat(file.fileno())
+        is_plain = stat.S_ISDIR(within.st_mode) and stat.S_ISREG(status.st_mode)
+        if not (is_plain and _is_trusted(within) and _is_trusted(status)):
             return None
         digest, content = file.read(_DIGEST_BYTES), file.read()
     if digest != _digest(key, content):
@@ -160,8 +168,11 @@ def _read_trusted(folder: Path, key: str) -> bytes | None:
 
 
 def _keep(folder: Path, key: str, content: bytes) -> None:
-    """Write a file that only this user may read and write, whole or not at all."""
+    """Write a file that only this user may read and write, in a folder of this user's; raise OSError if it is not."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.lstat()
+    if not (stat.S_ISDIR(status.st_mode) and _is_trusted(status)):
+        raise PermissionError(f"{folder} can be written to by others")
     _remove_unused(folder)
     replace_file(_path(folder, key), _digest(key, content) + content, mode=0o600)
 
