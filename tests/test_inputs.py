@@ -355,6 +355,26 @@ def test_other_frames_that_cannot_be_read() -> None:
         check_rows(frame[:0])
 
 
+@pytest.mark.parametrize(
+    ("part", "lists"),
+    [("data", [[1.0] * 10**6, [1.0]]), ("rows", [[0] * 10**6, [1]]), ("rows", [[0], [1], [2]]), ("rows", [[0, 1], []])],
+)
+def test_damaged_lists_of_lists_are_refused(part: str, lists: Any) -> None:
+    """Scipy's compiled code would read or write beyond its arrays."""
+    damaged = scipy.sparse.lil_array(np.eye(2))
+    setattr(damaged, part, np.array([*lists, None], dtype=object)[:-1])
+    with pytest.raises(ValueError, match="a list for each row"):
+        check_rows(damaged)
+
+
+def test_lists_among_the_numbers_of_a_list_of_lists_are_refused() -> None:
+    damaged = scipy.sparse.lil_array(np.eye(1, 3))
+    damaged.data = np.empty((1, 1), dtype=object)
+    damaged.data[0, 0] = [True]
+    with pytest.raises(ValueError, match="numbers"):
+        check_rows(damaged)
+
+
 def test_one_sparse_row_is_a_copy() -> None:
     matrix = scipy.sparse.csr_array(np.array([[0.0, 2.0]]))
     row = check_sparse(matrix, "features", one_round=True)

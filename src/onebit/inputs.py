@@ -6,6 +6,7 @@ Every error names the argument, the value and the remedy, and is raised before a
 import math
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from itertools import chain
 from numbers import Real
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
@@ -241,6 +242,12 @@ def _read_sparse(X: Any, n_rows: int, n_columns: int) -> SparseRows:
         lists, used = np.repeat(np.arange(n_lists), np.diff(starts)), slice(starts[-1])
         rows, columns = (within[used], lists) if X.format == "csc" else (lists, within[used])
         return _in_order(rows, columns, values[used], n_rows, n_columns)
+    if X.format == "lil":  # scipy would write beyond its arrays if these lists do not fit together
+        lengths = [len(columns) for columns in X.rows]
+        if len(lengths) != n_rows or lengths != [len(values) for values in X.data]:
+            raise ValueError("rows and data must have a list for each row, the two of one length")
+        columns, values = (list(chain.from_iterable(lists)) for lists in (X.rows, X.data))
+        return _in_order(np.repeat(np.arange(n_rows), lengths), columns, as_array(values, "data"), n_rows, n_columns)
     X = X.tocoo()
     places = X.coords if hasattr(X, "coords") else (X.row, X.col)  # scipy before 1.13
     rows, columns = places if len(X.shape) == 2 else (np.zeros(len(places[0]), np.int64), *places)
