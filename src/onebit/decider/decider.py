@@ -398,10 +398,8 @@ class Decider:
         """Return all events of a ticket in the log, by its id or the key of its request."""
         name = _id_of(ticket)
         self._read(lambda _state: None)
-        if found := self._log.find(ticket=name):
-            return found
-        keyed = [event.ticket for event in self._log.find(key=name) if event.ticket is not None]
-        return [each for ticket in keyed for each in self._log.find(ticket=ticket)]
+        keyed = (event.ticket for event in self._log.find(key=name) if event.ticket is not None)
+        return self._log.find(ticket=name) or [each for ticket in keyed for each in self._log.find(ticket=ticket)]
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield the events in the log with numbers above `after`, in order."""
