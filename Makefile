@@ -1,7 +1,8 @@
 # Two commands do everything: `make reproduce` and `make test`. Both set up what they need, once.
 PYTHON ?= python3
 VENV   ?= .venv
-BIN    := $(VENV)/bin
+PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN    := $(VENV)/$(PROGRAMS)
 # Half the time of an installation is compiling modules, most of which no test imports: Python does it when they are.
 PIP_FLAGS ?= --no-compile
 # And must be let: parsing all modules again takes every process some 3 seconds.
@@ -96,8 +97,8 @@ rivals: $(VENV)/.rivals $(RIVALS)/.ready  ## Vowpal Wabbit beside onebit; contex
 	@echo 'they play after: export ONEBIT_RIVALS=$(abspath $(RIVALS)) PYTHONPATH=$(abspath benchmarks)'
 
 $(RIVALS)/.ready: requirements/more-rivals.txt
-	test -x $(RIVALS)/bin/python || $(PYTHON) -m venv $(RIVALS)
-	$(RIVALS)/bin/python $(PIP) -r requirements/more-rivals.txt
+	test -x $(RIVALS)/$(PROGRAMS)/python || $(PYTHON) -m venv $(RIVALS)
+	$(RIVALS)/$(PROGRAMS)/python $(PIP) -r requirements/more-rivals.txt
 	@touch $@
 
 arena: $(VENV)/.rivals  ## learners beside Vowpal Wabbit on every data set of a folder, into results/arena/ (DATA=folder)

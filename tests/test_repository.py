@@ -8,6 +8,10 @@ import tomllib
 from importlib.metadata import packages_distributions
 from itertools import chain
 from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
 
 import onebit
 
@@ -18,6 +22,67 @@ def test_versions_agree() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert onebit.__version__ == project["version"]
     assert f"\nversion: {project['version']}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    latest = re.findall(r"^## (.*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[0]
+    assert re.fullmatch(re.escape(project["version"]) + r" - (unreleased, date to be set|\d{4}-\d\d-\d\d)", latest)
+
+
+def test_classifiers_are_known() -> None:
+    known = pytest.importorskip("trove_classifiers").classifiers
+    assert set(classifiers()) <= known
+
+
+def classifiers() -> list[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found: list[str] = project["classifiers"]
+    return found
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def jobs(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+    return found
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_call_what_is_there_and_keep_no_secrets(path: Path) -> None:
+    text, makefile = path.read_text(encoding="utf-8"), (ROOT / "Makefile").read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+    # PyYAML reads the key `on` as true.
+    assert workflow[True]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert not re.search(r"secrets\.|password:|://", text)
+    for name, job in workflow["jobs"].items():
+        assert set(job.get("permissions", {})) <= {"id-token", "pages"}, name
+        assert job["timeout-minutes"] <= 60
+        assert set([job["needs"]] if "needs" in job else []) <= set(workflow["jobs"])
+        for step in job["steps"]:
+            assert ("uses" in step) != ("run" in step)
+            assert re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v1)", step.get("uses", "a/b@v1"))
+            for target in re.findall(r"^make ([\w-]+)", step.get("run", ""), flags=re.MULTILINE):
+                assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+    runs = "\n".join(step.get("run", "") for job in workflow["jobs"].values() for step in job["steps"])
+    assert "make " in runs
+    assert ".ci/run" not in runs or (ROOT / ".ci" / "run").stat().st_mode & 0o111
+
+
+def test_workflows_try_the_versions_that_are_declared() -> None:
+    matrix = jobs(ROOT / ".github/workflows/tests.yml")["test"]["strategy"]["matrix"]
+    declared = [version for each in classifiers() if (version := each.rpartition(" :: ")[2]).startswith("3.")]
+    assert matrix["python"] == declared
+    assert {system.partition("-")[0] for system in matrix["os"]} == {"ubuntu", "macos", "windows"}
+
+
+def test_only_a_tag_is_published_and_by_a_job_that_runs_nothing_of_ours() -> None:
+    release = ROOT / ".github/workflows/release.yml"
+    assert yaml.safe_load(release.read_text(encoding="utf-8"))[True] == {"push": {"tags": ["v*"]}}
+    may_publish = {name for name, job in jobs(release).items() if "id-token" in job.get("permissions", {})}
+    assert may_publish == {"publish"}
+    publish = jobs(release)["publish"]
+    assert publish["environment"] == "pypi"
+    assert publish["needs"] == "build"
+    assert not [step for step in publish["steps"] if "run" in step]
 
 
 def test_pins_cover_what_is_installed_and_name_no_index() -> None:

@@ -245,9 +245,9 @@ class _OfDegree(Kernel):
         """Return all terms, exact, unless there are too many."""
         return Series(np.array(self._terms()), 0.0) if self.degree <= _MOST_SERIES_DEGREE else None
 
+    @abstractmethod
     def _terms(self) -> list[float]:
         """Return the coefficients of the polynomial."""
-        return [1.0] * (self.degree + 1)
 
 
 @jit_inline
@@ -297,6 +297,9 @@ class Multinomial(_OfDegree):
     """
 
     value = _multinomial
+
+    def _terms(self) -> list[float]:
+        return [1.0] * (self.degree + 1)
 
 
 @jit_inline

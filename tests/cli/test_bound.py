@@ -13,6 +13,7 @@ from onebit.cli.bound import _OPTIONS
 
 def test_bounds_by_number() -> None:
     assert "800" in run("bound", "2", "--k", "3", "--gamma", "0.1", "--radius", "1").stdout
+    assert ".: " not in run("bound", "2", "--k", "3", "--gamma", "0.1", "--radius", "1").stdout
     huge = json.loads(run("bound", "6", "--k", "3", "--gamma", "0.000001", "--json").stdout)
     assert huge["value"] is None or huge["value"] > 1e100
     assert huge["log2"] > 300

@@ -118,6 +118,7 @@ def test_example_of_parse_kernel() -> None:
 
 def test_example_of_kernel_names() -> None:
     assert kernel_names()[:2] == ["gaussian:WIDTH", "laplace:SHARPNESS"]
+    assert not [name for name in kernel_names() if name.startswith("_")]
 
 
 @pytest.mark.parametrize(

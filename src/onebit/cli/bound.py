@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 from rich.console import Console
 
 from onebit.bounds import BOUNDS
+from onebit.bounds.claims import Bound
 from onebit.reporting.console import print_line, print_table
 from onebit.reporting.text import Table, bound_text
 
@@ -54,7 +55,11 @@ def command(
     if json:
         print(dumps({"theorem": theorem, "side": chosen.side, **arguments, "value": claim.value, "log2": claim.log2}))
         return
-    print_line(Console(), f"{chosen.title.removeprefix('Return ')}: {bound_text(claim.value, claim.log2)}")
+    print_line(Console(), f"{_title(chosen)}: {bound_text(claim.value, claim.log2)}")
+
+
+def _title(entry: Bound[Any]) -> str:
+    return entry.title.removeprefix("Return ").removesuffix(".")
 
 
 def _print_list() -> None:
@@ -67,6 +72,6 @@ def _print_list() -> None:
     for theorem in sorted(BOUNDS, key=reading_order):
         entry = BOUNDS[theorem]
         options = " ".join(_OPTIONS[name] for name in entry.parameters)
-        rows.append((theorem, entry.side, entry.title.removeprefix("Return "), options))
+        rows.append((theorem, entry.side, _title(entry), options))
     columns = ("theorem", "side", "what", "options")
     print_table(Console(), Table(columns, rows, "The bounds: onebit bound THEOREM …", styles=("name", "", "", "")))

@@ -92,7 +92,10 @@ def command(
     is_read = is_database(log) or SQLiteLog.is_at(log)
     found = read_decider(log, labels, name) if is_read else read_log(log, columns, classes=labels, reading=reading)
     method = describe_preprocessing(preprocess, unit_length=False, is_sparse=hasattr(found.X, "indptr"))
-    about = {**_describe_log(found), "preprocessing": f"{method}; for learners that do not scale columns"}
+    about = {
+        **_describe_log(found),
+        "preprocessing": f"{method}; for learners that do not scale columns; saved models get rows as they come",
+    }
     # After everything that can be wrong with the request, before anything is replayed.
     console = Console()
     is_drawn = prepare_report(console, out)
