@@ -226,7 +226,7 @@ def costs_of_limits(decider: Any) -> list[_Cost]:
 
     The rule of asking is played on the confidences and answers of the log. What labels would have taught the learner is
     left out, so it may ask less. The first half prepares the rule and is not counted. The interval is from the means of
-    ten parts.
+    ten parts, and not shorter than that of independent rounds.
     """
     rounds = _confidences(decider)[-_MOST_REPLAYED:]
     n_counted = len(rounds) // 2 // _PARTS * _PARTS
@@ -242,7 +242,10 @@ def costs_of_limits(decider: Any) -> list[_Cost]:
         means = np.reshape(asks[-n_counted:], (_PARTS, -1)).mean(axis=1)
         mean, half = float(means.mean()), float(t.ppf(0.975, _PARTS - 1) * means.std(ddof=1) / math.sqrt(_PARTS))
         n_asked = sum(asks[-n_counted:])
-        costs.append(_Cost(limit, _Share(n_asked, n_counted, mean, max(0.0, mean - half), min(1.0, mean + half))))
+        # Parts that are all alike say nothing about chance.
+        least = share_of(n_asked, n_counted)
+        low, high = min(mean - half, least.low), max(mean + half, least.high)
+        costs.append(_Cost(limit, _Share(n_asked, n_counted, mean, max(0.0, low), min(1.0, high))))
     return costs
 
 
