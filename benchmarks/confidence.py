@@ -49,7 +49,7 @@ def play(learner: Any, X: Any, y: Any, beside: bool) -> Game:
     for t in range(len(y)):
         guess = learner.guess(X[t])
         state, label = learner._state, guess.index
-        estimator = estimator or Confidence(len(learner.classes_), state.n_extra if beside else 0)
+        estimator = estimator or Confidence(state.n_extra if beside else 0)
         evidence, found[t] = estimator.observe(guess.scores, label, state.extra(label) if beside else None)
         others = np.delete(guess.scores, label)
         gaps[t], right[t] = guess.scores[label] - others.max(), label == y[t]

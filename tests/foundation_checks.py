@@ -364,7 +364,7 @@ def _edits(guess: Guess, closed: Guess) -> Iterator[tuple[str, Any]]:
         "version": (guess.version + 1, -1),
         "confidence": (0.5, -1.0, math.inf, "no number"),
         "evidence": (np.append(guess.evidence, 0.0), guess.evidence[None], guess.evidence.astype(np.float32)),
-        "token": (closed.token, guess.token[:-1], guess.token + b"0", bytes(8)),
+        "id": (closed.id, guess.id[:-1], guess.id + "0", f"{guess.round}-{bytes(8).hex()}"),
         "scores": (np.append(scores, 0.0), scores[None], scores.astype(np.float32)),
         "row": (*_edited_rows(guess),),
     }

@@ -1,5 +1,6 @@
 import json
 import math
+from collections import deque
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -16,13 +17,17 @@ def check_theorem(asking: Asking, late: bool = False) -> None:
     """What docs/theory/asking.md proves, in all of its parts."""
     alpha = asking.wrong_at_most
     assert alpha is not None
-    in_flight = max(0, 1 - 1.05 * alpha) * max(0, asking.most_open - 1)
+    in_flight = (1 - alpha) * max(0, asking.most_open - 1)
     assert asking.n_wrong <= alpha * asking.n_alone_answered + asking.debt + in_flight + ROUNDING
     assert asking.n_wrong <= asking.limit() + ROUNDING
     assert 0 <= asking.debt <= asking.most_debt() + ROUNDING
+    earned = alpha * asking.n_alone_answered - asking.n_wrong + asking.debt
+    assert asking.balance - asking.advance <= earned + ROUNDING
+    assert asking.balance <= 10
     if not late:
         assert in_flight == 0
         assert asking.balance >= -ROUNDING
+        assert asking.advance == 0
 
 
 def play(asking: Asking, confidences: Iterator[float | None], is_right: Answer, rounds: int) -> list[bool]:
@@ -145,8 +150,52 @@ def test_a_burst_in_flight_costs_what_the_theorem_allows() -> None:
         check_theorem(asking, late=True)
     assert asking.n_wrong == len(waiting)
     assert asking.limit() - asking.n_wrong < 40  # what was forgotten before the burst
-    # It asks until it has paid for them, or has a loan.
+    # It asks until it has paid for them, or suggestions are right again.
     assert all(asking.decide(0.999).ask for _ in range(50))
+
+
+def play_late(asking: Asking, late: int, is_wrong: Callable[[int, Decision], bool], rounds: int) -> list[bool]:
+    """Play with every answer so many rounds late, and check the theorem after each."""
+    waiting: deque[tuple[Decision, bool]] = deque()
+    asked = []
+    for t in range(rounds):
+        decision = asking.decide(0.999)
+        asked.append(decision.ask)
+        waiting.append((decision, not is_wrong(t, decision)))
+        if len(waiting) > late:
+            asking.answer(*waiting.popleft())
+            check_theorem(asking, late=True)
+    return asked
+
+
+@pytest.mark.parametrize(("late", "n_wrong"), [(30, 30), (100, 25), (100, 100), (1000, 400)])
+def test_it_comes_back_after_a_burst_in_flight(late: int, n_wrong: int) -> None:
+    asking = Asking(wrong_at_most=0.05)
+    asked = play_late(asking, late, lambda t, _: 2000 <= t < 2000 + n_wrong, 40_000)
+    assert sum(asked[20_000:]) < 1000
+    assert asking.advance == asking.debt == 0
+
+
+@pytest.mark.parametrize("late", [3, 40])
+def test_it_comes_back_after_an_adversary_with_late_answers(late: int) -> None:
+    """Every decision made alone is wrong for a long time: more than all that late answers are allowed."""
+    asking = Asking(wrong_at_most=0.05)
+    asked = play_late(asking, late, lambda t, decision: 500 <= t < 10_000 and not decision.ask, 40_000)
+    assert 10 < asking.n_wrong < asking.limit()
+    assert sum(asked[500:10_000]) > 9000
+    assert sum(asked[30_000:]) < 100
+
+
+def test_some_decisions_are_never_answered() -> None:
+    asking, asked = Asking(wrong_at_most=0.05), []
+    for t in range(6000):
+        decision = asking.decide(0.999)
+        asked.append(decision.ask)
+        if t % 10 or decision.ask:
+            asking.answer(decision, t % 100 != 1)
+            check_theorem(asking, late=True)
+    assert asking.n_open > 500
+    assert sum(asked[3000:]) < 300
 
 
 @pytest.mark.parametrize("beta", [0.01, 0.05, 0.2, 0.7])
@@ -256,6 +305,10 @@ def test_confidence_is_checked(confidence: float) -> None:
         ({"n_wrong": 1}, "contradict"),
         ({"n_dropped": 1}, "contradict"),
         ({"debt": -1.0}, "contradict"),
+        ({"debt": 5000.0}, "contradict"),
+        ({"balance": 50.0}, "contradict"),
+        ({"balance": 5.0}, "contradict"),
+        ({"advance": -1.0}, "contradict"),
         ({"n_alone": -1}, "n_alone must be at least 0"),
         ({"balance": math.nan}, "balance must be"),
         ({"wrong_at_most": 2.0}, "wrong_at_most must be a share"),

@@ -65,14 +65,14 @@ def test_the_confidence_is_the_probability_where_it_is_known(draw: str) -> None:
     def chance(scores: Floats, _round: int) -> float:
         return 0.3 + 0.7 * gap_of(scores) / (1.0 + gap_of(scores))
 
-    estimates, truths, outcomes = play(Confidence(5), 8000, chance, draw=draw)
+    estimates, truths, outcomes = play(Confidence(), 8000, chance, draw=draw)
     assert np.abs(estimates - truths)[1000:].mean() < 0.05  # 0.03 when written
     assert calibration_error(estimates[1000:], outcomes[1000:]) < 0.02  # 0.009 would be by chance
     assert np.corrcoef(estimates[1000:], truths[1000:])[0, 1] > 0.9
 
 
 def test_a_class_that_is_often_wrong_gets_less_confidence() -> None:
-    confidence, generator = Confidence(3), np.random.default_rng(2)
+    confidence, generator = Confidence(), np.random.default_rng(2)
     estimates: dict[int, list[float]] = {0: [], 1: [], 2: []}
     for _ in range(3000):
         scores = generator.normal(size=3)
@@ -85,7 +85,7 @@ def test_a_class_that_is_often_wrong_gets_less_confidence() -> None:
 
 
 def test_what_the_learner_offers_is_used() -> None:
-    confidence, generator, off = Confidence(2, n_extra=2), np.random.default_rng(3), []
+    confidence, generator, off = Confidence(n_extra=2), np.random.default_rng(3), []
     for _ in range(3000):
         scores, extra = generator.normal(size=2), generator.uniform(-2.0, 2.0, size=2)
         truth = sigmoid(-2.0 * extra[1])
@@ -99,7 +99,7 @@ def test_it_forgets_when_all_is_turned_round() -> None:
     def flipped(scores: Floats, t: int) -> float:
         return logistic(scores, t) if t < 4000 else 1.0 - logistic(scores, t)
 
-    estimates, truths, _ = play(Confidence(5), 6000, flipped)
+    estimates, truths, _ = play(Confidence(), 6000, flipped)
     off = np.abs(estimates - truths)
     assert off[4000:4050].mean() > 0.2  # it could not know
     assert off[4500:5000].mean() < 0.1
@@ -109,7 +109,7 @@ def test_it_forgets_when_all_is_turned_round() -> None:
 @pytest.mark.parametrize("n_classes", [1, 2, 1000])
 @pytest.mark.parametrize("correct", [True, False])
 def test_always_right_and_always_wrong(n_classes: int, correct: bool) -> None:
-    confidence, generator = Confidence(n_classes), np.random.default_rng(4)
+    confidence, generator = Confidence(), np.random.default_rng(4)
     for _ in range(600):
         scores = generator.normal(size=n_classes)
         evidence, estimate = confidence.observe(scores, 0)
@@ -120,7 +120,7 @@ def test_always_right_and_always_wrong(n_classes: int, correct: bool) -> None:
 
 @pytest.mark.parametrize("scores", [[0.0, 0.0, 0.0], [1e300, 1e300, 1e300], [-5.0, -5.0, -5.0], []])
 def test_scores_that_tell_nothing_leave_the_rate(scores: list[float]) -> None:
-    confidence, generator, estimates = Confidence(3), np.random.default_rng(5), []
+    confidence, generator, estimates = Confidence(), np.random.default_rng(5), []
     for _ in range(3000):
         evidence, estimate = confidence.observe(np.array(scores), 1)
         estimates.append(estimate)
@@ -130,7 +130,7 @@ def test_scores_that_tell_nothing_leave_the_rate(scores: list[float]) -> None:
 
 
 def test_it_takes_to_another_scale() -> None:
-    confidence = Confidence(5)
+    confidence = Confidence()
     play(confidence, 1000)
     play(confidence, 1000, factor=1e9, seed=2)
     estimates, truths, _ = play(confidence, 2000, factor=1e9, seed=3)
@@ -139,8 +139,8 @@ def test_it_takes_to_another_scale() -> None:
 
 @pytest.mark.parametrize("factor", [1e-200, 1e-6, 1e6, 1e200])
 def test_the_scale_of_the_scores_does_not_matter(factor: float) -> None:
-    expected, _, _ = play(Confidence(5), 300)
-    estimates, _, _ = play(Confidence(5), 300, factor=factor)
+    expected, _, _ = play(Confidence(), 300)
+    estimates, _, _ = play(Confidence(), 300, factor=factor)
     assert estimates[ENOUGH:] == pytest.approx(expected[ENOUGH:], abs=1e-6)
 
 
@@ -148,19 +148,19 @@ def test_the_scale_of_the_scores_does_not_matter(factor: float) -> None:
 
 
 def test_there_is_no_confidence_before_there_is_feedback() -> None:
-    estimates, _, _ = play(Confidence(5), 100)
+    estimates, _, _ = play(Confidence(), 100)
     assert np.isnan(estimates[:ENOUGH]).all()
     assert np.isfinite(estimates[ENOUGH:]).all()
 
 
 def test_the_same_feedback_gives_the_same_estimates_and_arrays() -> None:
-    one, other = Confidence(5), Confidence(5)
+    one, other = Confidence(), Confidence()
     assert np.array_equal(play(one, 500)[0], play(other, 500)[0], equal_nan=True)
     assert same(one.arrays, other.arrays)
 
 
 def test_observing_changes_nothing() -> None:
-    confidence = Confidence(5)
+    confidence = Confidence()
     play(confidence, 100)
     before = copy.deepcopy(confidence)
     for seed in range(20):
@@ -170,7 +170,7 @@ def test_observing_changes_nothing() -> None:
 
 
 def test_feedback_may_come_late_in_any_order_or_never() -> None:
-    confidence, generator, open_guesses = Confidence(5), np.random.default_rng(6), []
+    confidence, generator, open_guesses = Confidence(), np.random.default_rng(6), []
     errors = []
     for t in range(6000):
         scores = generator.normal(size=5)
@@ -186,13 +186,13 @@ def test_feedback_may_come_late_in_any_order_or_never() -> None:
 
 
 def test_only_the_order_of_the_feedback_matters() -> None:
-    source, generator, answers = Confidence(5), np.random.default_rng(7), []
+    source, generator, answers = Confidence(), np.random.default_rng(7), []
     for t in range(200):
         scores = generator.normal(size=5)
         evidence, _ = source.observe(scores, t % 5)
         answers.append((evidence, t % 5, bool(t % 3)))
         source.learn(*answers[-1])
-    again = Confidence(5)
+    again = Confidence()
     for answer in answers:
         again.learn(*answer)
     assert same(again.arrays, source.arrays)
@@ -200,10 +200,10 @@ def test_only_the_order_of_the_feedback_matters() -> None:
 
 @pytest.mark.parametrize("how", ["arrays", "copy", "pickle"])
 def test_what_was_learned_can_be_copied_and_restored(how: str) -> None:
-    confidence = Confidence(5)
+    confidence = Confidence()
     play(confidence, 200)
     if how == "arrays":
-        other = Confidence(5)
+        other = Confidence()
         other.put_back(confidence.arrays._asdict())
     else:
         other = copy.deepcopy(confidence) if how == "copy" else pickle.loads(pickle.dumps(confidence))
@@ -214,11 +214,9 @@ def test_what_was_learned_can_be_copied_and_restored(how: str) -> None:
 
 
 def test_a_class_can_join() -> None:
-    confidence, generator = Confidence(2), np.random.default_rng(8)
+    confidence, generator = Confidence(), np.random.default_rng(8)
     play(confidence, 500, n_classes=2)
     early, _ = confidence.observe(np.array([0.4, 0.1]), 0)
-    confidence.add_class()
-    assert confidence.n_classes == 3
     confidence.learn(early, 0, correct=True)
     for _ in range(500):
         scores = generator.normal(size=3)
@@ -230,7 +228,7 @@ def test_a_class_can_join() -> None:
 
 
 def test_many_rows_at_once_are_estimated_as_one_by_one() -> None:
-    confidence, generator = Confidence(4, n_extra=2), np.random.default_rng(9)
+    confidence, generator = Confidence(n_extra=2), np.random.default_rng(9)
     scores, extra, labels = generator.normal(size=(300, 4)), generator.normal(size=(300, 2)), np.arange(300) % 4
     assert np.isnan(confidence.estimate_rows(scores, labels, extra)).all()
     for row, label, beside in zip(scores, labels.tolist(), extra, strict=True):
@@ -242,7 +240,7 @@ def test_many_rows_at_once_are_estimated_as_one_by_one() -> None:
 
 
 def test_its_memory_is_bounded() -> None:
-    small, large = Confidence(2), Confidence(100_000, n_extra=16)
+    small, large = Confidence(), Confidence(n_extra=16)
     assert sum(array.nbytes for array in large.arrays) < 50_000
     assert sum(array.nbytes for array in small.arrays) < 20_000
 
@@ -263,7 +261,7 @@ _HOSTILE: list[list[float]] = [
 
 @pytest.mark.parametrize("seed", range(5))
 def test_any_scores_give_finite_evidence(seed: int) -> None:
-    confidence, generator = Confidence(3, n_extra=2), np.random.default_rng(seed)
+    confidence, generator = Confidence(n_extra=2), np.random.default_rng(seed)
     for t in range(2000):
         choice = int(generator.integers(2 * len(_HOSTILE)))
         scores = np.array(_HOSTILE[choice]) if choice < len(_HOSTILE) else generator.normal(size=3)
@@ -278,7 +276,7 @@ def test_any_scores_give_finite_evidence(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_it_recovers_from_hostile_scores(seed: int) -> None:
-    confidence = Confidence(3)
+    confidence = Confidence()
     for scores in _HOSTILE * 5:
         confidence.learn(confidence.observe(np.array(scores), 0)[0], 0, correct=True)
     _, truths, outcomes = play(confidence, 6000, n_classes=3, seed=seed)
@@ -288,7 +286,7 @@ def test_it_recovers_from_hostile_scores(seed: int) -> None:
 
 
 def test_the_variances_stay_variances() -> None:
-    confidence = Confidence(5)
+    confidence = Confidence()
     play(confidence, 30_000)
     for regression in confidence.arrays.regressions:
         assert regression[1:] == pytest.approx(regression[1:].T, abs=1e-9)
@@ -318,7 +316,7 @@ def test_the_variances_stay_variances() -> None:
     ],
 )
 def test_damaged_arrays_are_refused(name: str, place: Any, value: float) -> None:
-    confidence = Confidence(5)
+    confidence = Confidence()
     play(confidence, 100)
     confidence.put_back(confidence.arrays._asdict())
     damaged = copy.deepcopy(confidence).arrays
@@ -328,8 +326,8 @@ def test_damaged_arrays_are_refused(name: str, place: Any, value: float) -> None
 
 
 def test_arrays_of_another_shape_are_refused() -> None:
-    confidence = Confidence(5)
+    confidence = Confidence()
     with pytest.raises(ValueError, match=r"regressions must be float64 of shape \(2, 10, 9\)"):
-        confidence.put_back(Confidence(5, n_extra=2).arrays._asdict())
+        confidence.put_back(Confidence(n_extra=2).arrays._asdict())
     with pytest.raises(ValueError, match="classes must be float64"):
         confidence.put_back({**confidence.arrays._asdict(), "classes": np.zeros((2, 1024), np.float32)})

@@ -119,16 +119,33 @@ def test_the_oldest_open_tickets_expire_first() -> None:
         learner.tell(first.id, True)
 
 
+def test_a_ticket_whose_feedback_was_refused_keeps_its_place(tmp_path: Path) -> None:
+    learner = onebit.Banditron(classes=4)
+    learner.max_open_tickets = 2
+    first, second = learner.guess(PROBLEM.X[0]), learner.guess(PROBLEM.X[1])
+    with pytest.raises(ValueError, match="correct must be"):
+        learner.tell(first.id, 1)  # type: ignore[arg-type]
+    learner.save(tmp_path / "file")
+    onebit.load(tmp_path / "file").tell(first.id, True)
+    learner.guess(PROBLEM.X[2])
+    with pytest.raises(ValueError, match="expired"):
+        learner.tell(first.id, True)
+    learner.tell(second.id, True)
+    with pytest.raises(ValueError, match="correct must be"):
+        learner.tell(first, 1)  # type: ignore[arg-type]
+    learner.tell(first, True)
+
+
 def test_forged_ids_are_refused_and_change_nothing() -> None:
     learner, stranger = onebit.Banditron(classes=4), onebit.Banditron(classes=4)
     with pytest.raises(ValueError, match="issued none"):
         learner.tell("0-" + "0" * 16, True)
     late, latest, theirs = learner.guess(PROBLEM.X[0]), learner.guess(PROBLEM.X[1]), stranger.guess(PROBLEM.X[0])
     known = learner.learned()["weights"].tobytes()
-    for name in (theirs.id, f"1-{late.token.hex()}", f"0-{latest.token.hex()}"):
+    for name in (theirs.id, f"1-{late.id[2:]}", f"0-{latest.id[2:]}"):
         with pytest.raises(ValueError, match=r"not open here: .*foreign"):
             learner.tell(name, True)
-    for name in (f"7-{late.token.hex()}", f"{10**17}-{late.token.hex()}"):
+    for name in (f"7-{late.id[2:]}", f"{10**17}-{late.id[2:]}"):
         with pytest.raises(ValueError, match="is not open here"):
             learner.tell(name, True)
     for name in ("", "0", "0-", "x-" + "0" * 16, "-1-" + "0" * 16, "0-" + "0" * 15, "0-" + "G" * 16, "٣-" + "0" * 16):
@@ -171,7 +188,7 @@ def test_restarts_leave_nothing_behind_once_all_is_told() -> None:
     for _ in range(5):
         tickets.append(learner.guess(PROBLEM.X[0]))
         learner = pickle.loads(pickle.dumps(learner))
-    assert len({ticket.token for ticket in tickets}) == 5
+    assert len({ticket.id[2:] for ticket in tickets}) == 5
     assert len(learner._tickets._kept) == 5
     for ticket in tickets:
         learner.tell(ticket, True)

@@ -3,9 +3,9 @@
 `Asking` decides in each round whether the learner's guess stands or a person is asked. It has one of two limits:
 
 - ``wrong_at_most=α``: of the decisions made alone, at most α A + d are wrong, where A of them are answered and d is the
-  debt, which grows with the logarithm of the rounds at most. A ledger holds this whatever the guesses, confidences and
-  answers are: each right decision earns α, each wrong one costs 1 − α, and it decides alone only if it can pay.
-  docs/theory/asking.md has the theorem and its proof.
+  debt, which grows with the logarithm of the rounds at most; late answers may add what was in flight at once. A ledger
+  holds this whatever the guesses, confidences and answers are: each right decision earns α, each wrong one costs 1 − α,
+  and it decides alone only if it can pay. docs/theory/asking.md has the theorem and its proof.
 - ``ask_at_most=β``: of N rounds at most β N + 20 are asked: each round earns β of a question, each question costs one.
 
 Which rounds are worth it is a matter of the doubt, 1 − confidence: within the limit, a cut decides. The limit holds for
@@ -29,6 +29,7 @@ _MOST_SAVED = 10.0  # what exceeds it is forgotten: so many mistakes, at most, c
 _RESERVE = 0.05  # times α: what must be saved for each decision whose answer is still open
 _LEAST_AIM, _MOST_AIM = 0.5, 2.0  # times α
 _TRUST = 0.1  # how much of a round's risk is its doubt, and not whether it was wrong
+_ROUNDING = 1e-6  # far more than sums of a million floats are off
 _FIRST_TOKENS = 20.0
 _USUAL_TOKENS = 2.0  # with as many it asks about a share of β, with one more about 2 β
 _UNKNOWN_RANK = 0.25  # of a round without a confidence: the share of rounds that are taken to be more doubtful (or 5 β)
@@ -50,7 +51,8 @@ class Asking:
 
     It counts rounds decided alone and asked (`n_alone`, `n_asked`), decisions made alone whose answer came, and those
     of them that were wrong (`n_alone_answered`, `n_wrong`), and the largest number of open ones (`most_open`).
-    `balance` is the mistakes that it can pay, `debt` those that it was lent.
+    `balance` is the mistakes that it can pay, `debt` those that it was lent, `advance` those of late answers that are
+    not paid yet.
 
     >>> asking = Asking(wrong_at_most=0.05)
     >>> for round in range(1000):
@@ -70,7 +72,7 @@ class Asking:
         self.ask_at_most = None if ask_at_most is None else check_share("ask_at_most", ask_at_most)
         self.n_alone = self.n_asked = self.n_alone_answered = self.n_wrong = self.n_dropped = self.most_open = 0
         self.n_blocked_right = 0
-        self.balance = self.debt = self.credit = 0.0
+        self.balance = self.debt = self.advance = self.credit = 0.0
         self.tokens = _FIRST_TOKENS
         self._n_seen = 0
         self._recent, self._ordered = np.zeros((2, _WINDOW)), np.zeros((2, _WINDOW))
@@ -99,9 +101,9 @@ class Asking:
             doubt = 1.0 - check_number("confidence", confidence, at_least=0.0, at_most=1.0)
         alpha = self.wrong_at_most
         if alpha is not None:
-            aim = alpha * min(max(self.balance / _COMFORT, _LEAST_AIM), _MOST_AIM)
+            aim = alpha * min(max((self.balance - self.advance) / _COMFORT, _LEAST_AIM), _MOST_AIM)
             wanted = bool(doubt <= _largest_cut(self._ordered, min(self._n_seen, _WINDOW), aim))
-            ask = not (wanted and self.balance - _RESERVE * alpha * self.n_open >= 1.0 - alpha)
+            ask = not (wanted and self._can_pay(alpha))
         else:
             ask = self._is_worth_a_token(doubt)
             wanted = not ask
@@ -130,20 +132,32 @@ class Asking:
         if alpha is None:
             return
         self._remember(doubt, wrong)
+        reserve = _RESERVE * alpha * self.n_open
         if not ask:
             self.balance += alpha - wrong
-            repaid = min(self.debt, self.balance - _COMFORT - _RESERVE * alpha * self.n_open)
-            if repaid > 0.0:
-                self.debt -= repaid
-                self.balance -= repaid
-            self.balance = min(self.balance, _MOST_SAVED)
-        elif wanted and self.balance < 1.0 - alpha:
+            repaid = max(0.0, min(self.advance + self.debt, self.balance - _COMFORT - reserve))
+            self.balance = min(self.balance - repaid, _MOST_SAVED)
+            self.debt -= max(0.0, repaid - self.advance)
+            self.advance = max(0.0, self.advance - repaid)
+        elif wanted and not self._can_pay(alpha):
             self.n_blocked_right += not wrong
             self.credit = max(0.0, self.credit + alpha - wrong)
-            if self.credit >= _PRICE * 2.0 ** (self.debt / _LOAN):
-                self.balance += _LOAN
-                self.debt += _LOAN
+            if self.credit >= _PRICE * 2.0 ** (self.debt / _LOAN) and _LOAN + reserve <= _MOST_SAVED:
+                own = self.balance - self.advance
+                if not self._is_safe(alpha):
+                    own += _LOAN
+                    self.debt += _LOAN
+                self.balance = max(self.balance, _LOAN + reserve, own)
+                self.advance = self.balance - own
                 self.credit = 0.0
+
+    def _can_pay(self, alpha: float) -> bool:
+        """Return whether a mistake can be paid, beside a reserve for what is open, and it is safe."""
+        return self.balance - _RESERVE * alpha * self.n_open >= 1.0 - alpha and self._is_safe(alpha)
+
+    def _is_safe(self, alpha: float) -> bool:
+        """Return whether the theorem would hold if one more decision, and all that are open, turned out to be wrong."""
+        return self.balance - self.advance >= (1.0 - alpha) * min(1, self.n_open + 2 - self.most_open)
 
     def drop(self, decision: Decision) -> None:
         """Close a round whose answer will never come."""
@@ -158,8 +172,7 @@ class Asking:
         if self.wrong_at_most is None:
             return math.inf
         alpha = self.wrong_at_most
-        late = max(0.0, 1.0 - alpha - _RESERVE * alpha) * max(0, self.most_open - 1)
-        return alpha * self.n_alone_answered + self.debt + late
+        return alpha * self.n_alone_answered + self.debt + (1.0 - alpha) * max(0, self.most_open - 1)
 
     def most_debt(self) -> float:
         """Return how large the debt can be at most, after as many blocked rounds whose suggestion was right."""
@@ -180,7 +193,7 @@ class Asking:
         self._n_seen += 1
 
     _COUNTS = ("n_alone", "n_asked", "n_alone_answered", "n_wrong", "n_dropped", "most_open", "n_blocked_right")
-    _AMOUNTS = ("balance", "debt", "credit", "tokens")
+    _AMOUNTS = ("balance", "debt", "advance", "credit", "tokens")
 
     def state(self) -> dict[str, Any]:
         """Return everything as plain JSON values, for `from_state`."""
@@ -200,7 +213,15 @@ class Asking:
             setattr(made, name, check_integer(name, state[name], low=0))
         for name in cls._AMOUNTS:
             setattr(made, name, check_number(name, state[name]))
-        if made.n_wrong > made.n_alone_answered or made.n_open < 0 or min(made.debt, made.credit, made.tokens) < 0.0:
+        earned = (made.wrong_at_most or 0.0) * made.n_alone_answered - made.n_wrong + made.debt
+        if not (
+            made.n_wrong <= made.n_alone_answered
+            and made.n_open >= 0
+            and min(made.debt, made.advance, made.credit, made.tokens) >= 0.0
+            and made.balance <= _MOST_SAVED
+            and made.debt <= made.most_debt() + _ROUNDING
+            and (made.wrong_at_most is None or made.balance - made.advance <= earned + _ROUNDING)
+        ):
             raise ValueError(f"state has counts or amounts that contradict each other; got {brief(state)}")
         recent = state["recent"]
         if not isinstance(recent, list) or len(recent) > _WINDOW:

@@ -70,7 +70,7 @@ class Confidence:
     The `n_extra` numbers that a learner offers beside its scores should be about as large as 1.
 
     >>> import numpy as np
-    >>> confidence, draw = Confidence(n_classes=2), np.random.default_rng(1)
+    >>> confidence, draw = Confidence(), np.random.default_rng(1)
     >>> for _ in range(3000):
     ...     scores = draw.normal(size=2)
     ...     label = int(np.argmax(scores))
@@ -80,8 +80,8 @@ class Confidence:
     [0.5, 0.9]
     """
 
-    def __init__(self, n_classes: int, n_extra: int = 0) -> None:
-        self.n_classes, self.n_extra, width = n_classes, n_extra, _N_OWN + n_extra
+    def __init__(self, n_extra: int = 0) -> None:
+        self.n_extra, width = n_extra, _N_OWN + n_extra
         first = np.append(_FIRST, np.full(n_extra, _FIRST_EXTRA))
         self._arrays: tuple[Floats, ...] = (  # as `_ConfidenceArrays`, which takes longer to hand over
             np.tile(np.vstack([first, _VARIANCE * np.eye(width)]), (len(_DRIFTS), 1, 1)),
@@ -118,10 +118,6 @@ class Confidence:
         """Return the confidence in many guesses, one a row; nothing is changed."""
         beside = np.zeros((len(labels), self.n_extra)) if extra is None else extra
         return np.array([self.observe(*about)[1] for about in zip(scores, labels.tolist(), beside, strict=True)])
-
-    def add_class(self) -> None:
-        """Make room for one more class."""
-        self.n_classes += 1  # the table has room for it
 
     def put_back(self, packed: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from arrays of a file that is not trusted; raise ValueError unless they could have been learned."""

@@ -12,7 +12,7 @@ the ticket issued there. An equal one (saved and loaded, or from JSON) is as goo
 
 The learner keeps the latest ``learner.max_open_tickets`` open tickets whole; `tell` finds these by their `id`. When
 there are more, the oldest *expires*: only a digest of eight bytes is kept, against which the ticket itself (the object,
-or its JSON) can still be checked. The digests of 256 rounds form a page, which is freed when its last ticket is closed.
+or its JSON) can still be checked.
 """
 
 import copy
@@ -21,6 +21,7 @@ import os
 import re
 import secrets
 import struct
+from collections import OrderedDict
 from collections.abc import Iterable
 from hashlib import blake2b
 from itertools import pairwise
@@ -34,7 +35,7 @@ from onebit.machine_memory import check_memory
 from onebit.typed_json import Trusted, describe, parse, restore, write
 
 TICKET_BYTES = 1_000
-"""Bytes of an open ticket beside its arrays."""
+"""Bytes of an open ticket beside its row and scores."""
 _TOKEN = 8  # random bytes of a ticket: they cannot be guessed
 _ID = re.compile(f"([0-9]{{1,18}})-([0-9a-f]{{{2 * _TOKEN}}})")
 _TOKENS_AT_ONCE = 512  # one system call per ticket would cost a tenth of a guess
@@ -42,7 +43,7 @@ _TOKENS_AT_ONCE = 512  # one system call per ticket would cost a tenth of a gues
 # confidence, token.
 _HEAD = struct.Struct(f"<?qqqqqqbqdd{_TOKEN}s")
 _DIGEST = 8  # bytes; two tickets share a digest with probability about 10⁻¹⁹
-_PAGE = 256  # rounds
+_PAGE = 256  # rounds whose digests are kept together, until the last of their tickets is closed
 
 
 class Guess(NamedTuple):
@@ -93,13 +94,8 @@ class Guess(NamedTuple):
     """What the confidence was estimated from; empty if there is none."""
     labels: tuple[Any, ...]
     """The classes when the guess was made; empty in a ticket from JSON."""
-    token: bytes
-    """Drawn at random for this ticket alone."""
-
-    @property
-    def id(self) -> str:
-        """A short name for `tell`: the round and random bytes."""
-        return f"{self.round}-{self.token.hex()}"
+    id: str
+    """A short name for `tell`: the round and a random token, drawn for this ticket alone."""
 
     @property
     def ranking(self) -> list[Any]:
@@ -110,14 +106,13 @@ class Guess(NamedTuple):
     def to_json(self) -> str:
         """Return the whole ticket as a JSON text, for `from_json`; its label must be one that can be saved."""
         row, fields = self.row, self._asdict()
-        for name in ("round", "token", "labels"):  # the id has the first two
-            del fields[name]
+        del fields["round"], fields["labels"]  # the id has the round
         if isinstance(row, SparseRows):
             held: Any = {"values": row.values.tolist(), "columns": row.columns.tolist(), "n_columns": row.n_columns}
         else:
             held = row[0].tolist()
         fields |= {"row": held, "label": describe(self.label), "evidence": self.evidence.tolist()}
-        return write({"onebit": "guess", "id": self.id, **fields, "scores": describe(self.scores.tolist())})
+        return write({"onebit": "guess", **fields, "scores": describe(self.scores.tolist())})
 
     @classmethod
     def from_json(cls, text: str | bytes, trusted: Iterable[Any] = ()) -> "Guess":
@@ -135,7 +130,7 @@ class Guess(NamedTuple):
             fields = parse(text)
             if type(fields) is not dict or fields.pop("onebit", None) != "guess":
                 raise ValueError("it is not marked as a guess")
-            round, token = _read_id(fields.pop("id"))
+            round = _round_of(fields["id"])
             row, label = fields.pop("row"), restore(fields.pop("label"), allowed)
             if type(row) is list:
                 rows: Rows = _floats(row)[None]
@@ -145,7 +140,7 @@ class Guess(NamedTuple):
                 rows = SparseRows(_floats(row["values"]), columns, np.array([0, len(columns)]), n_columns)
             scores = _floats(restore(fields.pop("scores"), allowed))  # a label that was not allowed has −∞
             fields |= {"row": rows, "scores": scores, "evidence": _floats(fields.pop("evidence"))}
-            return cls(round=round, label=label, labels=(), token=token, **fields)
+            return cls(round=round, label=label, labels=(), **fields)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise ValueError(f"text must be what Guess.to_json() returned; got {text!r:.80} ({error})") from error
 
@@ -159,15 +154,15 @@ class Guess(NamedTuple):
         return self is other  # two rounds are never the same ticket, and arrays have no truth value
 
     def __hash__(self) -> int:
-        return hash(self.token)
+        return hash(self.id)
 
 
-def _read_id(text: Any) -> tuple[int, bytes]:
-    """Return the round and the token of a ticket's id, or raise ValueError."""
+def _round_of(text: Any) -> int:
+    """Return the round in a ticket's id, or raise ValueError."""
     found = _ID.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise ValueError(f"a ticket's id is like '17-{'0f' * _TOKEN}'; got {text!r:.80}")
-    return int(found[1]), bytes.fromhex(found[2])
+    return int(found[1])
 
 
 def _floats(numbers: Any) -> Floats:
@@ -189,7 +184,7 @@ class Answer(NamedTuple):
     """The probability with which the label was drawn; in a stream what `choose` wrote to ``scratch.propensities``."""
 
 
-_tokens: list[bytes] = []
+_tokens: list[str] = []
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_tokens.clear)  # parent and child must not issue the same
 
@@ -197,49 +192,48 @@ if hasattr(os, "register_at_fork"):
 class Tickets:
     """The open tickets of one learner, of which the latest are kept whole; `kept` are open from the start."""
 
-    def __init__(self, most: int, kept: Iterable[Guess] = ()) -> None:
-        self.most = most
-        self._kept = {guess.round: guess for guess in kept}
+    def __init__(self, kept: Iterable[Guess] = ()) -> None:
+        self._kept = OrderedDict((guess.round, guess) for guess in kept)  # a dict would look long for its first
         """The learner's own form of open tickets: what is done to the caller's does not reach it. The oldest first."""
-        self._pages: dict[int, npt.NDArray[np.uint64]] = {}
-        """Digests of expired tickets, by round; 0 where none is open."""
-        self._latest: Guess | None = None
-        """The caller's form of the latest ticket: nearly always the next to be told."""
+        self._pages: dict[int, npt.NDArray[np.uint64]] = {}  # digests of expired tickets; 0 where none is open
+        self._latest: Guess | None = None  # the caller's form of the latest ticket: nearly always the next to be told
 
-    def issue(self, *about: Any) -> Guess:
-        """Return an open ticket with these fields of a `Guess`, all but the token."""
-        while len(self._kept) >= self.most:
-            oldest = self._kept.pop(next(iter(self._kept)))
-            self._write(oldest.round, _digest(_content_of(oldest)))
+    def issue(self, about: tuple[Any, ...], most: int) -> Guess:
+        """Return an open ticket with these fields of a `Guess`, all but the id; keep so many whole."""
+        while len(self._kept) >= most:
+            expired, oldest = self._kept.popitem(last=False)
+            self._write(expired, _digest(_content_of(oldest)))
         try:
             token = _tokens.pop()
         except IndexError:
-            drawn = secrets.token_bytes(_TOKENS_AT_ONCE * _TOKEN)
-            token, *more = (drawn[start : start + _TOKEN] for start in range(0, len(drawn), _TOKEN))
+            drawn = secrets.token_hex(_TOKENS_AT_ONCE * _TOKEN)
+            token, *more = (drawn[start : start + 2 * _TOKEN] for start in range(0, len(drawn), 2 * _TOKEN))
             _tokens.extend(more)
         round, label, propensity, explored, index, row, scores, version, confidence, evidence, labels = about
-        self._kept[round] = tuple.__new__(Guess, (*about, token))  # half the time of Guess(…), which calls it
-        copies = row.copy(), scores.copy(), version, confidence, evidence.copy()
-        guess = tuple.__new__(Guess, (round, label, propensity, explored, index, *copies, labels, token))
-        self._latest = guess
+        name = f"{round}-{token}"
+        self._kept[round] = tuple.__new__(Guess, (*about, name))  # half the time of Guess(…), which calls it
+        row, scores, evidence = row.copy(), scores.copy(), evidence.copy()
+        theirs = round, label, propensity, explored, index, row, scores, version, confidence, evidence, labels, name
+        guess = self._latest = tuple.__new__(Guess, theirs)
         return guess
 
     def look_up(self, guess: Guess | str, learner: Any) -> Guess:
         """Return the learner's own form of an open ticket, given as itself, its JSON or its id, or raise ValueError."""
-        if isinstance(guess, Guess) and guess is self._latest and guess.round in self._kept:
-            return self._kept[guess.round]
+        latest = self._latest
+        if guess is latest and latest is not None and (kept := self._kept.get(latest.round)) is not None:
+            return kept
         if not isinstance(guess, str):
             return self._check(guess, learner)
         if guess.lstrip().startswith("{"):  # an id never does
             return self._check(Guess.from_json(guess), learner)
-        round, token = _read_id(guess)
+        round = _round_of(guess)
         own = self._kept.get(round)
-        if own is not None and secrets.compare_digest(own.token, token):
+        if own is not None and secrets.compare_digest(own.id, guess):
             return own
         if own is None and self._digest_at(round):
             raise ValueError(
-                f"guess {guess!r} has expired: the learner remembers {self.most} open tickets, the latest ones "
-                "(max_open_tickets). Tell the ticket itself instead of its id"
+                f"guess {guess!r} has expired: the learner remembers {learner.max_open_tickets} open tickets, the "
+                "latest ones (max_open_tickets). Tell the ticket itself instead of its id"
             )
         raise _not_open_error(repr(guess))
 
@@ -256,10 +250,10 @@ class Tickets:
         except (TypeError, ValueError, AttributeError, OverflowError, struct.error):
             raise edited from None
         if own is not None:
-            is_open, is_unchanged = own.token == guess.token, _content_of(own) == content
+            is_open, is_unchanged = own.id == guess.id, _content_of(own) == content
         else:
             digest = self._digest_at(given.round)
-            is_open, is_unchanged = digest != 0, digest == _digest(content) and guess.token == given.token
+            is_open, is_unchanged = digest != 0, digest == _digest(content) and guess.id == given.id
         if not is_open:
             raise _not_open_error(f"of round {given.round}")
         if not is_unchanged or types != _types_in(given) or guess.label != given.label:
@@ -268,19 +262,25 @@ class Tickets:
             _check_fit(given, learner)
         return given
 
-    def close(self, guess: Guess) -> None:
-        """Close a ticket that was looked up."""
-        if self._kept.pop(guess.round, None) is None:
-            self._write(guess.round, 0)
-            if not self._pages[guess.round // _PAGE].any():
-                del self._pages[guess.round // _PAGE]
+    def close(self, guess: Guess | str, learner: Any) -> Guess:
+        """Look an open ticket up and close it."""
+        own = self.look_up(guess, learner)
+        if self._kept.pop(own.round, None) is None:
+            self._write(own.round, 0)
+            if not self._pages[own.round // _PAGE].any():
+                del self._pages[own.round // _PAGE]
+        return own
+
+    def reopen(self, own: Guess) -> None:
+        """Open a ticket again whose feedback was refused."""
+        self._kept = OrderedDict(sorted([*self._kept.items(), (own.round, own)]))
 
     def n_bytes(self) -> int:
         """Return roughly how much memory open tickets take, if all are like the latest."""
         latest = next(reversed(self._kept.values()), None)
         if latest is None:
             return 0
-        return len(self._kept) * (TICKET_BYTES + latest.row.nbytes + latest.scores.nbytes + latest.evidence.nbytes)
+        return len(self._kept) * (TICKET_BYTES + latest.row.nbytes + latest.scores.nbytes)
 
     def _digest_at(self, round: int) -> int:
         page, place = divmod(round, _PAGE)
@@ -291,7 +291,7 @@ class Tickets:
         self._pages.setdefault(page, np.zeros(_PAGE, np.uint64))[place] = digest
 
     def __copy__(self) -> "Tickets":
-        twin = Tickets(self.most, self._kept.values())
+        twin = Tickets(self._kept.values())
         twin._pages = {number: page.copy() for number, page in self._pages.items()}
         twin._latest = self._latest
         return twin
@@ -315,7 +315,7 @@ class Tickets:
     @classmethod
     def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]], learner: Any) -> "Tickets":
         """Return the open tickets of a learner from a file that is not trusted, or raise ValueError."""
-        blank = cls(1).to_arrays()
+        blank = cls().to_arrays()
         if blank.keys() != arrays.keys():
             raise ValueError("its tickets lack an array, or have another")
         for name, like in blank.items():
@@ -335,7 +335,7 @@ class Tickets:
         if len(expired) and not 0 <= expired.min() <= expired.max() < learner.n_rounds_:
             raise ValueError("an expired ticket is of a round that was not played")
         check_memory(_PAGE * _DIGEST * len(np.unique(expired // _PAGE)))
-        found = cls(learner.max_open_tickets, kept)
+        found = cls(kept)
         digests = native["expired_digest"].view(np.uint64).ravel()
         for round, digest in zip(expired.tolist(), digests.tolist(), strict=True):
             found._write(round, digest)
@@ -368,9 +368,10 @@ def _types_in(guess: Guess) -> list[Any]:
 
 def _content_of(guess: Guess) -> bytes:
     """Return the content of a ticket as bytes, without its label; raises if a field is not a number."""
-    round, _, propensity, explored, index, row, scores, version, confidence, evidence, _, token = guess
+    round, _, propensity, explored, index, row, scores, version, confidence, evidence, _, name = guess
     (n_scores,), (n_evidence,) = scores.shape, evidence.shape
-    numbers = round, index, explored, version, propensity, math.nan if confidence is None else confidence, token
+    known_confidence, token = math.nan if confidence is None else confidence, bytes.fromhex(name.partition("-")[2])
+    numbers = round, index, explored, version, propensity, known_confidence, token
     known = scores.tobytes() + evidence.tobytes()
     if type(row) is np.ndarray:
         return _HEAD.pack(False, *row.shape, n_scores, n_evidence, *numbers) + row.tobytes() + known
@@ -394,7 +395,8 @@ def _guess_of(content: bytes, labels: tuple[Any, ...]) -> Guess:
         row = of_row[0].reshape(size, width)
     version, propensity, confidence, token = rest
     label, known = labels[index] if index < len(labels) else None, None if math.isnan(confidence) else confidence
-    return Guess(round, label, propensity, bool(explored), index, row, scores, version, known, evidence, labels, token)
+    name = f"{round}-{token.hex()}"
+    return Guess(round, label, propensity, bool(explored), index, row, scores, version, known, evidence, labels, name)
 
 
 def _digest(content: bytes) -> int:

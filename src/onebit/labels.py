@@ -82,7 +82,12 @@ def _as_labels(labels: list[Any]) -> npt.NDArray[Any]:
 def infer_classes(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the distinct labels of a stream: sorted, or as they first appear if they have no order."""
     if y.dtype.kind in "iu" and y.min(initial=0) >= 0 and y.max(initial=0) < _FEW:
-        return np.flatnonzero(np.bincount(y.astype(np.int64)))  # sorting millions of labels would take seconds
+        # Sorting millions of labels would take seconds, and mostly there is no other label than among the first.
+        for some in (y[: 1 << 16], y):
+            seen = np.flatnonzero(np.bincount(some.astype(np.int64, copy=False)))
+            if len(seen) > y.max(initial=0):
+                break
+        return seen
     if y.dtype.kind == "f":
         wrong = y[y != np.trunc(y)]
         raise ValueError(

@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from encoded_records import TICKET, dense, encoders, kinds_of, quick, records, row_of, same, told, written
 from onebit.encoding import Encoded, Encoder, TableColumn
-from onebit.encoding.fields import _text_tokens
+from onebit.encoding.state import _text_tokens
 from onebit.inputs import SparseRows, check_sparse
 
 # What values become.

@@ -351,9 +351,7 @@ class Decider:
     def ticket_bytes(self) -> int:
         """Return the approximate memory of one more open ticket: a row as the latest, and a score for each class."""
         state = self._state
-        row, confidence = state.latest_row, state.learner._confidence
-        n_evidence = 0 if confidence is None else confidence.n_evidence
-        return TICKET_BYTES + (0 if row is None else int(row.nbytes) + 8 * (len(state.classes) + n_evidence))
+        return TICKET_BYTES + (0 if state.latest_row is None else state.latest_row.nbytes + 8 * len(state.classes))
 
     def by_class(self) -> dict[Any, tuple[int, int, int]]:
         """Return for each label how often it was guessed, right, and wrong."""

@@ -34,7 +34,7 @@ _NEARLY_ALL = 0.9
 _LEAST_VARIANCE = 10.0  # the interval at any time is narrowest from so many mistakes on
 _ZETA = 3.1055  # ζ(1.4)
 _LIMITS = (0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
-_MOST_REPLAYED, _FEWEST_REPLAYED, _PARTS = 4_000, 100, 10
+_MOST_REPLAYED, _FEWEST_REPLAYED, _PARTS = 4_000, 100, 5
 _FEWEST_MISTAKES = 20
 _DRAWN = 60  # points of risk
 _DEVIATIONS = 1.959963984540054  # standard deviations of a central 95 % interval
@@ -209,7 +209,8 @@ def share_of(count: int, of: int) -> _Share:
 def _share_at_any_time(count: int, of: int) -> _Share:
     """Return a share with a 95 % confidence sequence: an interval that holds after every round at once.
 
-    It is for the mean of the probabilities of all rounds so far, whatever they are: nothing is assumed of the rounds.
+    It is for the mean, over all answered rounds so far, of the probability that a guess was wrong. That may change from
+    round to round in any way, but whether and when an answer comes must not depend on whether the guess was right.
     """
     if not of:
         return _Share(0, 0, None, 0.0, 1.0)
@@ -224,9 +225,10 @@ def _share_at_any_time(count: int, of: int) -> _Share:
 def costs_of_limits(decider: Any) -> list[_Cost]:
     """Return what each of some limits on wrong decisions would cost, going by recent events; none if they are too few.
 
-    The rule of asking is played on the confidences and answers of the log. What labels would have taught the learner is
-    left out, so it may ask less. The first half prepares the rule and is not counted. The interval is from the means of
-    ten parts, and not shorter than that of independent rounds.
+    The rule of asking is played on the confidences and answers of the log. What labels teach the learner is left out:
+    with another limit it may ask less, or more. The first half prepares the rule and is not counted. The interval is
+    rough: it is from the means of five parts, which are not quite independent of each other, or of as many rounds if
+    that is wider.
     """
     rounds = _confidences(decider)[-_MOST_REPLAYED:]
     n_counted = len(rounds) // 2 // _PARTS * _PARTS
@@ -257,7 +259,7 @@ def how_sure(decider: Any) -> _Sureness:
     confidence, right = (np.array(each) for each in zip(*known, strict=True))
     groups = [_Group(mean, share_of(n_right, of)) for mean, n_right, of in reliability(confidence, right)]
     risk = risk_by_coverage(confidence, right)
-    at = np.unique(np.linspace(len(risk) // _PARTS, len(risk) - 1, _DRAWN).astype(int))
+    at = np.unique(np.linspace(len(risk) // 10, len(risk) - 1, _DRAWN).astype(int))
     return _Sureness(groups, [(float(i + 1) / len(risk), float(risk[i])) for i in at])
 
 

@@ -62,7 +62,7 @@ class State:
         self.learner.max_open_tickets = settings.max_open + 1
         # Learners with a `scale` parameter scale columns themselves.
         self.encoder = Encoder(settings.kinds, scale="scale" not in self.learner.get_params(deep=False))
-        self.open: dict[str, _Open] = {}
+        self.open: OrderedDict[str, _Open] = OrderedDict()  # a dict would look long for its oldest
         self.row_bytes = 0  # of open tickets whose rows are kept here; the learner counts the others
         self.latest_row: Any = None  # of the latest ticket
         self.classes: list[Any] = list(settings.classes)
@@ -201,7 +201,7 @@ class State:
         limits = self.settings.wrong_at_most, self.settings.ask_at_most
         if limits != (before.wrong_at_most, before.ask_at_most):
             self.asking = self.settings.new_asking()
-            self.open = {name: each._replace(decision=None) for name, each in self.open.items()}
+            self.open = OrderedDict((name, each._replace(decision=None)) for name, each in self.open.items())
 
     def _close_ticket(self, event: Event, corrected: _Corrected) -> None:
         ticket, correct, truth = str(event.ticket), event.body["correct"], event.body.get("label")

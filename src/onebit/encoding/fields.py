@@ -6,19 +6,17 @@ there, with one key that begins with a dollar, as ``{"$date": "2026-11-16"}``.
 
 import math
 import numbers
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from functools import cache
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-from sklearn.utils import murmurhash3_32
 
 from onebit.engine.scaling import MOST
-from onebit.inputs import Floats, Integers, brief, is_frame, is_missing
+from onebit.inputs import brief, is_frame, is_missing
 
 MOST_VALUES = 10_000  # maximum number of values in a record
 _MOST_LETTERS = 1_000_000  # maximum number of characters in a value
@@ -26,7 +24,6 @@ NUMBERS = frozenset((float, int))  # types of numbers that need no conversion
 _PLAIN = frozenset((float, int, bool, str, type(None)))
 _DEEPEST, _DEEPEST_JSON = 10, 20  # nested mappings
 _SENTENCE, _LONG_WORD = 3, 40  # a string with so many spaces, or with more characters, is text
-_MOST_READ = 10_000  # characters of a text that are used
 _EPOCH = datetime(1970, 1, 1)
 _SECONDS_IN_A_DAY, _DAYS_IN_A_YEAR = 86_400, 365.25
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -285,36 +282,6 @@ def date_numbers(moment: date) -> tuple[float, ...]:
 def _circle(turns: float) -> tuple[float, float]:
     angle = 2.0 * math.pi * turns
     return math.sin(angle), math.cos(angle)
-
-
-def hashed_slot(token: str, n_slots: int) -> tuple[int, int]:
-    """Return the slot and the sign of a token, as scikit-learn's FeatureHasher does: the same on every machine."""
-    hashed = murmurhash3_32(token.encode("utf-8", "surrogatepass"))
-    return abs(hashed) % n_slots, 1 if hashed >= 0 else -1
-
-
-def hashed_text(column: str, text: str, n_slots: int) -> tuple[Integers, Floats]:
-    """Return the slots of a column's text and their values, a vector of norm 1."""
-    counts: dict[int, int] = {}
-    for token in _text_tokens(column, text) if n_slots else ():
-        slot, sign = hashed_slot(token, n_slots)
-        counts[slot] = counts.get(slot, 0) + sign
-    slots, values = np.array([*counts], np.int64), np.array([*counts.values()], np.float64)
-    return slots, values / (np.sqrt(values @ values) or 1.0)  # a sum of integers: exact in any order
-
-
-def _text_tokens(column: str, text: str) -> list[str]:
-    """Return the tokens of a column's text: its words, and their character 3- and 4-grams."""
-    return [f"{column}:{token}" for analyze in _analyzers() for token in analyze(text[:_MOST_READ])]
-
-
-@cache
-def _analyzers() -> tuple[Callable[[str], list[str]], ...]:
-    from sklearn.feature_extraction.text import HashingVectorizer  # slow import, needed only for texts
-
-    words = HashingVectorizer(analyzer="word")
-    pieces = HashingVectorizer(analyzer="char_wb", ngram_range=(3, 4))
-    return words.build_analyzer(), pieces.build_analyzer()
 
 
 def too_large(name: str, value: Any) -> ValueError:

@@ -7,10 +7,13 @@ rebuilt by adding them again: ``["column", name]`` is a new column, ``["word", i
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from copy import copy
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import murmurhash3_32
 
 from onebit.encoding import fields
 from onebit.engine.jit import jit_no_refcount
@@ -37,6 +40,7 @@ _NONE = range(0)  # stands for the slots of a kind of value that has none of its
 _MOST_PATTERNS = 100  # maximum number of distinct patterns of what columns held that are remembered
 _LONGEST_NAME = 200  # maximum characters of a column's name in a record, and of a category with its own slot
 _KEPT_FOR_COLUMNS = 8  # the last eighth of the slots is reserved for columns, not categories
+_MOST_READ = 10_000  # characters of a text that are used
 _MOST_SQUARE = 16.0 * MOST * MOST
 _MOST_COUNT = 1 << 52
 
@@ -373,7 +377,7 @@ class RowWriter:
         if kind is fields.Text:
             if column.position >= 0:
                 self._slots(column, "text")
-            shared, values = fields.hashed_text(column.name, value, self.state.to_share)
+            shared, values = _hashed_text(column.name, value, self.state.to_share)
             self.row[self.state.own + shared] += values
             return _OTHER
         numbers, slots = fields.date_numbers(value), self._slots(column, "date")
@@ -428,8 +432,38 @@ class RowWriter:
 
     def _share(self, token: str, value: float) -> None:
         if self.state.to_share:
-            slot, sign = fields.hashed_slot(token, self.state.to_share)
+            slot, sign = _hashed_slot(token, self.state.to_share)
             self.row[self.state.own + slot] += sign * value
+
+
+def _hashed_slot(token: str, n_slots: int) -> tuple[int, int]:
+    """Return the slot and the sign of a token, as scikit-learn's FeatureHasher does: the same on every machine."""
+    hashed = murmurhash3_32(token.encode("utf-8", "surrogatepass"))
+    return abs(hashed) % n_slots, 1 if hashed >= 0 else -1
+
+
+def _hashed_text(column: str, text: str, n_slots: int) -> tuple[Integers, Floats]:
+    """Return the slots of a column's text and their values, a vector of norm 1."""
+    counts: dict[int, int] = {}
+    for token in _text_tokens(column, text) if n_slots else ():
+        slot, sign = _hashed_slot(token, n_slots)
+        counts[slot] = counts.get(slot, 0) + sign
+    slots, values = np.array([*counts], np.int64), np.array([*counts.values()], np.float64)
+    return slots, values / (np.sqrt(values @ values) or 1.0)  # a sum of integers: exact in any order
+
+
+def _text_tokens(column: str, text: str) -> list[str]:
+    """Return the tokens of a column's text: its words, and their character 3- and 4-grams."""
+    return [f"{column}:{token}" for analyze in _analyzers() for token in analyze(text[:_MOST_READ])]
+
+
+@cache
+def _analyzers() -> tuple[Callable[[str], list[str]], ...]:
+    from sklearn.feature_extraction.text import HashingVectorizer  # slow import, needed only for texts
+
+    words = HashingVectorizer(analyzer="word")
+    pieces = HashingVectorizer(analyzer="char_wb", ngram_range=(3, 4))
+    return words.build_analyzer(), pieces.build_analyzer()
 
 
 @jit_no_refcount

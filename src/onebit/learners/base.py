@@ -151,7 +151,7 @@ class Learner(run.CommonSettings):
 
     def _new_confidence(self) -> Confidence | None:
         """Return an estimator of confidence that has learned nothing; None for a learner of four methods."""
-        return None if self._state.plays_by_hand else Confidence(len(self._labels), self._state.n_extra)
+        return None if self._state.plays_by_hand else Confidence(self._state.n_extra)
 
     def _row(self, features: Any) -> Rows:
         """Return a copy of one round's features as a matrix of one row; `score` finds NaN and infinities."""
@@ -174,14 +174,12 @@ class Learner(run.CommonSettings):
 
     def _issue(self, row: Rows, among: Any) -> Guess:
         if self._tickets is None:
-            self._tickets = Tickets(self._max_open_tickets)
+            self._tickets = Tickets()
             self._confidence = self._confidence or self._new_confidence()
         t, state = self.n_rounds_, self._state
-        if among is None:
-            index, explored, propensity, scores, kept = state.guess(row, self._key, t)
-        else:
-            guessed = state.guess_among(row, self._key, t, run.allowed_positions(self, among))
-            index, explored, propensity, scores, kept = guessed
+        allowed = None if among is None else run.allowed_positions(self, among)
+        guessed = state.guess(row, self._key, t) if allowed is None else state.guess_among(row, self._key, t, allowed)
+        index, explored, propensity, scores, kept = guessed
         self.n_rounds_ = t + 1
         self.n_uniform_guesses_ += explored
         confidence, evidence = None, _NOTHING
@@ -189,8 +187,9 @@ class Learner(run.CommonSettings):
             extra = state.extra(index) if state.n_extra else _NOTHING
             evidence, estimate = self._confidence.observe(scores, index, extra)
             confidence = estimate if estimate == estimate else None  # NaN: too little feedback
-        about = t, self._labels[index], propensity, explored, index, kept, scores, self.n_updates_
-        return self._tickets.issue(*about, confidence, evidence, self._labels)
+        labels, version = self._labels, self.n_updates_
+        about = t, labels[index], propensity, explored, index, kept, scores, version, confidence, evidence, labels
+        return self._tickets.issue(about, self._max_open_tickets)
 
     def tell(self, guess: Guess | str, correct: bool, label: Any = None) -> None:
         """Give the feedback on a guess: at once, late, in any order, or never, but only once.
@@ -206,24 +205,33 @@ class Learner(run.CommonSettings):
             The right label; only full-information learners take it.
         """
         with self._lock:
-            tickets, own = self._open_ticket(guess)
-            if not isinstance(correct, (bool, np.bool_)):
-                raise ValueError(f"correct must be True or False; got {correct!r}")
-            right, truth, name = bool(correct), -1, type(self).__name__
-            if self.full_information:
-                if label is None:
-                    raise ValueError(f"{name} learns from full information; call tell(guess, correct, label=…)")
-                truth = self.index_of(label)
-                if (truth == own.index) != right:
-                    raise ValueError(f"correct={right} contradicts label={label!r} for a guess of {own.label!r}")
-            elif label is not None:
-                raise ValueError(f"{name} takes only right or wrong: call tell(guess, correct), or label(guess, label)")
-            # Closed only after the update: an error leaves the ticket open.
-            self.n_updates_ += self._state.update(own, right, truth)
-            if self._confidence is not None and len(own.evidence):
-                self._confidence.learn(own.evidence, own.index, right)
-            tickets.close(own)
+            tickets = self._issued(guess)
+            own = tickets.close(guess, self)
+            try:
+                if not isinstance(correct, (bool, np.bool_)):
+                    raise ValueError(f"correct must be True or False; got {correct!r}")
+                right, truth = bool(correct), -1
+                if self.full_information or label is not None:
+                    truth = self._check_label(own, right, label)
+                self.n_updates_ += self._state.update(own, right, truth)
+                if self._confidence is not None and len(own.evidence):
+                    self._confidence.learn(own.evidence, own.index, right)
+            except BaseException:  # an error leaves the ticket open
+                tickets.reopen(own)
+                raise
             self.n_mistakes_ += not right
+
+    def _check_label(self, own: Guess, right: bool, label: Any) -> int:
+        """Return the position of the right label, or raise ValueError."""
+        name = type(self).__name__
+        if not self.full_information:
+            raise ValueError(f"{name} takes only right or wrong: call tell(guess, correct), or label(guess, label)")
+        if label is None:
+            raise ValueError(f"{name} learns from full information; call tell(guess, correct, label=…)")
+        truth = self.index_of(label)
+        if (truth == own.index) != right:
+            raise ValueError(f"correct={right} contradicts label={label!r} for a guess of {own.label!r}")
+        return truth
 
     def label(self, guess: Guess | str, label: Any) -> bool:
         """Give the right label as the feedback on a guess, which teaches more than a bit; return whether it was right.
@@ -232,7 +240,7 @@ class Learner(run.CommonSettings):
         it was wrong, it then learns the label, as from `learn_labels`, if it can.
         """
         with self._lock:
-            _, own = self._open_ticket(guess)
+            own = self._issued(guess).look_up(guess, self)
             if run.grows(self) and label not in self._labels:
                 run.join(self, [label])
             index = self.index_of(label)
@@ -245,13 +253,12 @@ class Learner(run.CommonSettings):
     def drop(self, guess: Guess | str) -> None:
         """Close a ticket (or its JSON, or its `id`) that will get no feedback, to free its memory."""
         with self._lock:
-            tickets, own = self._open_ticket(guess)
-            tickets.close(own)
+            self._issued(guess).close(guess, self)
 
-    def _open_ticket(self, guess: Guess | str) -> tuple[Tickets, Guess]:
+    def _issued(self, guess: Guess | str) -> Tickets:
         if self._tickets is None:
             raise ValueError(f"guess must be a ticket of this learner, which has issued none; got {guess!r}")
-        return self._tickets, self._tickets.look_up(guess, self)
+        return self._tickets
 
     @property
     def max_open_tickets(self) -> int:
@@ -264,10 +271,7 @@ class Learner(run.CommonSettings):
 
     @max_open_tickets.setter
     def max_open_tickets(self, most: int) -> None:
-        with self._lock:
-            self._max_open_tickets = inputs.check_integer("max_open_tickets", most, low=1)
-            if self._tickets is not None:
-                self._tickets.most = self._max_open_tickets
+        self._max_open_tickets = inputs.check_integer("max_open_tickets", most, low=1)
 
     def guess_many(self, X: Any, among: Any = None) -> list[Guess]:
         """Guess a label for every row of X: the same tickets as calls of `guess`, or none if a row is refused.

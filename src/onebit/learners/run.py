@@ -252,8 +252,6 @@ def join(learner: "Learner", labels: list[Any]) -> None:
             learner.classes_ = wider[:n]
             learner._labels = tuple(learner.classes_.tolist())
             learner._state.add_class()
-            if learner._confidence is not None:
-                learner._confidence.add_class()
 
 
 # Known rounds, and streams.

@@ -1,4 +1,4 @@
-"""Rounds of BanditSVM: who is asked, rows at the ends of a float's range, and streams in pieces."""
+"""Rounds of BanditSVM: who is asked, rows at the ends of a float's range, and quiet rounds in blocks."""
 
 import copy
 import itertools
@@ -12,8 +12,10 @@ import sklearn.base
 
 import onebit
 from onebit.checks.problems import noisy_problem, separable_problem
+from onebit.engine.algorithm import Record
+from onebit.engine.jit import in_python
 from onebit.kernels import Gaussian, Laplace, Linear, Rational
-from onebit.learners.bandit_svm import bank
+from onebit.learners.bandit_svm import bank, rounds, state
 
 
 def guarded(kernel: Any = "auto", **settings: Any) -> onebit.BanditSVM:
@@ -79,6 +81,21 @@ def test_a_sure_leader_guesses_alone() -> None:
         assert np.isfinite(opinion.scores).all()
 
 
+def _count_quiet(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list to which the length of every quiet stretch is appended; they are looked for early."""
+    stretches: list[int] = []
+    play_quiet = state.BankState._play_quiet
+
+    def count(*given: Any) -> int:
+        stretches.append(play_quiet(*given))
+        return stretches[-1]
+
+    monkeypatch.setattr(state, "_CALM", 64)
+    monkeypatch.setattr(state, "_AT_ONCE", 1000)
+    monkeypatch.setattr(state.BankState, "_play_quiet", count)
+    return stretches
+
+
 def _calm_stream(stream: Any, is_sparse: bool) -> tuple[Any, Any]:
     """Return an easy stream in which a few rows are none of theirs, some at the ends of a float's range."""
     X, y = stream(6000, 3)
@@ -103,23 +120,73 @@ def _calm_stream(stream: Any, is_sparse: bool) -> tuple[Any, Any]:
     ids=str,
 )
 @pytest.mark.parametrize("stream", [onebit.streams.paper_strong, onebit.streams.paper_weak])
-def test_a_stream_in_pieces_is_the_same_game(stream: Any, learner: Any, is_sparse: bool) -> None:
-    """Every array, guess and curve is the same to the last bit, in whichever pieces the stream is played."""
+def test_quiet_rounds_are_played_in_blocks_and_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, stream: Any, learner: Any, is_sparse: bool
+) -> None:
+    """Every array, guess and curve is the same to the last bit; also if play is broken off, and goes on."""
     X, y = _calm_stream(stream, is_sparse)
     options: dict[str, Any] = {"checkpoints": [1, 64, 65, 2500, 2501, 5999], "keep_guesses": True}
-    at_once, by_round, in_pieces = (sklearn.base.clone(learner) for _ in range(3))
-    expected, found = onebit.play(at_once, X, y, **options), onebit.play(by_round, X, y, engine="rounds", **options)
+    one_by_one, in_blocks, in_pieces, by_round = (sklearn.base.clone(learner) for _ in range(4))
+    monkeypatch.setattr(state, "_CALM", len(y))
+    expected = onebit.play(one_by_one, X, y, **options)
+    stretches = _count_quiet(monkeypatch)
+    found = onebit.play(in_blocks, X, y, **options)
+    assert (sum(stretches) > 1500) != is_sparse, "sparse rows go one by one"
     for first, stop in itertools.pairwise([0, 2345, 4100, 6000]):
         onebit.play(in_pieces, X[first:stop], y[first:stop], fresh=first == 0)
-    for other in (by_round, in_pieces):
-        other._state.do_what_is_due()
-        for name, array in at_once._state.arrays._asdict().items():
+    onebit.play(by_round, X, y, engine="rounds")
+    by_round._state.do_what_is_due()
+    for other in (in_blocks, in_pieces, by_round):
+        for name, array in one_by_one._state.arrays._asdict().items():
             np.testing.assert_array_equal(getattr(other._state.arrays, name), array, err_msg=name)
+    assert found.guesses is not None
+    assert expected.guesses is not None
     np.testing.assert_array_equal(found.guesses, expected.guesses)
     np.testing.assert_array_equal(found.curve.rounds, expected.curve.rounds)
     np.testing.assert_array_equal(found.curve.mistakes, expected.curve.mistakes)
     for name in ("rounds", "mistakes", "updates", "uniform_guesses"):
         assert getattr(found, name) == getattr(expected, name)
+
+
+def test_a_stream_that_is_not_quiet_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    stretches = _count_quiet(monkeypatch)
+    problem = noisy_problem(2000)
+    onebit.play(guarded(), problem.X, problem.y)
+    assert len(stretches) < 20
+
+
+def test_a_quiet_stretch_broken_off_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = onebit.streams.paper_strong(6000, 3)
+    learner = guarded()
+    onebit.play(learner, X[:2000], y[:2000])
+    before = [array.copy() for array in learner._state.arrays]
+    play_quiet = state.BankState._play_quiet
+
+    def break_off(*given: Any) -> int:
+        if play_quiet(*given):
+            raise KeyboardInterrupt
+        return 0
+
+    monkeypatch.setattr(state, "_CALM", 64)
+    monkeypatch.setattr(state.BankState, "_play_quiet", break_off)
+    with pytest.raises(KeyboardInterrupt):
+        onebit.play(learner, X[2000:], y[2000:], fresh=False)
+    assert learner.n_rounds_ == 2000
+    for old, new in zip(before, learner._state.arrays, strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_rounds_pass_their_checkpoints() -> None:
+    counts, guesses = np.array([3, 0, 0, 0]), np.full(8, -1, dtype=np.int32)
+    noted = Record(counts, np.array([2, 4, 8]), np.zeros(3, dtype=np.int64), guesses)
+    for t, label in enumerate([0, 1, 2], start=1):
+        in_python(rounds._write_down)(noted, t, label)
+    assert noted.cumulative.tolist() == [3, 3, 0]
+    assert noted.counts.tolist() == [3, 0, 0, 2]
+    assert noted.guesses.tolist() == [-1, 0, 1, 2, -1, -1, -1, -1]
+    for t in (4, 5, 6):
+        in_python(rounds._write_down)(noted, t, 1)
+    assert noted.counts[3] == 2, "the last checkpoint is a round away"
 
 
 @pytest.mark.parametrize("kernel", [Linear(), "auto", None], ids=str)

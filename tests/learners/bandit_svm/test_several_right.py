@@ -143,7 +143,7 @@ def test_ties_that_others_decided_are_no_evidence(easy: tuple[Any, Any]) -> None
     assert learner.exclusive_
 
 
-def test_rounds_without_a_right_label_are_mistakes() -> None:
+def test_rounds_without_a_right_label_are_not_quiet() -> None:
     generator = np.random.default_rng(0)
     X = np.repeat([[3.0, 0.0], [0.0, 3.0]], 1500, axis=0)[generator.permutation(3000)]
     right = np.column_stack([X > 1.0, np.zeros(3000, dtype=bool)])

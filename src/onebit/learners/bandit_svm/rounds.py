@@ -4,7 +4,8 @@ A member is sure if its own label, taken as right, would add no example to what 
 guesses alone where it is sure, unless it was often wrong when sure, or the reference is followed. Otherwise all vote,
 and the regressions may propose another label.
 
-Python calls one compiled function, `run`, for every kind of round, so that it is compiled once.
+Python calls one compiled function, `run`, for every kind of round, so that it is compiled once. Rounds in which the
+most trusted member is sure and right, and nothing is stored or due, are quiet: `play_quiet` plays them in blocks.
 """
 
 import math
@@ -23,7 +24,7 @@ from onebit.engine.algorithm import (
     ready_if_finite,
 )
 from onebit.engine.jit import by_reference, in_python, jit_internal, jit_no_refcount
-from onebit.engine.scaling import count_entry, scaled, shorten
+from onebit.engine.scaling import LEAST_SQUARE, MOST_SQUARE, count_entry, scaled, shorten
 from onebit.inputs import Floats, Integers
 from onebit.kernels import is_lost
 from onebit.learners.bandit_svm import bank, guesses, separators
@@ -34,6 +35,7 @@ SCORE, SCORE_ALL, CHOOSE, LEARN, PLAY, REFIT = range(6)
 are, where `explored` is whether the regressions propose first; LEARN from an answer about the row scored last; PLAY
 rows and labels; REFIT the stored examples, where `explored` is whether to learn from them."""
 
+_FIRST_BLOCK = 16  # rows in the first block of a quiet stretch: most stretches are short
 _TOO_LONG = 1e150  # beyond, the squares in ‖x‖² + ‖x'‖² − 2⟨x, x'⟩ are no floats, and their difference is no number
 # Disputed mistakes that are made before the reference is followed for the first time, and for each of its own.
 _PATIENCE, _PATIENCE_PER_MISTAKE = 10, 30
@@ -206,6 +208,19 @@ def _is_sure(opinion: Floats, exclusive: bool) -> bool:
 
 
 @jit_internal
+def _is_to_follow(counts: Integers, guarded: bool) -> bool:
+    """Return whether the reference is to be followed where it disputes a label."""
+    return bool(guarded and counts[bank.DISPUTED] > _PATIENCE + _PATIENCE_PER_MISTAKE * counts[bank.FOLLOWED])
+
+
+@jit_internal
+def _may_guess_alone(state: BankArrays, settings: Settings) -> bool:
+    """Return whether no other member need be asked where the leading one is sure."""
+    is_reliable = state.mixture.shape[0] == 0 or state.mixture[bank.NUMBERS, bank.SURE_WRONG] < _SELDOM
+    return bool(is_reliable and settings.is_bounded and not _is_to_follow(state.counts, settings.guarded))
+
+
+@jit_internal
 def _score_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows: Any, t: int) -> int:
     """Write what is known about row t, and the scores that the guess is made from; return READY, FULL or UNSCORED."""
     counts, members, flags = state.counts, state.members, scratch.flags
@@ -224,14 +239,12 @@ def _score_row(state: BankArrays, scratch: BankScratch, settings: Settings, rows
     for b in range(settings.bases.shape[0] if length > _TOO_LONG else 0):
         if settings.bases[b, bank.CODE] == bank.GAUSSIAN and not settings.bases[b, bank.OF_UNITS]:
             return UNSCORED
-    patience = _PATIENCE + _PATIENCE_PER_MISTAKE * counts[bank.FOLLOWED]
-    reference, leader, follow = 0, _leader(state, m), settings.guarded and counts[bank.DISPUTED] > patience
+    reference, leader, follow = 0, _leader(state, m), _is_to_follow(counts, settings.guarded)
     for k in range(1, n_asked):
         if members[k, bank.PRODUCED] < members[reference, bank.PRODUCED]:
             reference = k
     flags[bank.REFERENCE], flags[bank.FOLLOW], flags[bank.DENIED] = reference, follow, 0
-    is_reliable = state.mixture.shape[0] == 0 or state.mixture[bank.NUMBERS, bank.SURE_WRONG] < _SELDOM
-    is_alone = settings.is_bounded and not follow and not flags[bank.ASK_ALL] and is_reliable
+    is_alone = not flags[bank.ASK_ALL] and _may_guess_alone(state, settings)
     if is_alone:
         _ask(state, scratch, settings, leader, leader + 1, False)
         is_alone = _is_sure(opinions[leader], _is_exclusive(counts, settings))
@@ -258,14 +271,19 @@ def _prove(label: int, correct: bool, truth: int, is_closed: bool, exclusive: bo
 
 
 @jit_internal
+def _counts_for(i: int, lacks: float, enough: float, square: float, sums: Floats) -> bool:
+    """Return whether a fact of class i lacks enough of its margin, or its step would count beside the coefficients."""
+    # The step is lacks/square, the mean coefficient total/support; multiplied out, nothing is divided by 0.
+    small = _TRIGGER * square * sums[bank.TOTAL, i]
+    return bool(lacks > enough or (lacks > 0.0 and lacks * sums[bank.SUPPORT, i] >= small))
+
+
+@jit_internal
 def _is_worth_storing(targets: Floats, scores: Floats, square: float, sums: Floats, guarded: bool) -> bool:
-    """Return whether one of the facts has hardly a margin, or its step would count beside the coefficients."""
+    """Return whether one of the facts has hardly a margin, or its step would count."""
     enough, found = bank.PRODUCTIVE if guarded else _MUCH, False
     for i in range(targets.shape[0]):
-        lacks = bank.lack(targets[i], scores[i])
-        # The step is lacks/square, the mean coefficient total/support; multiplied out, nothing is divided by 0.
-        counts = lacks > 0.0 and lacks * sums[bank.SUPPORT, i] >= _TRIGGER * square * sums[bank.TOTAL, i]
-        found = found or lacks > enough or counts
+        found = found or _counts_for(i, bank.lack(targets[i], scores[i]), enough, square, sums)
     return found
 
 
@@ -404,6 +422,18 @@ def _learn_row(
     return is_wanted
 
 
+@jit_internal
+def _write_down(record: Any, t: int, label: int) -> None:
+    """Write down the guess of round t of a stream, whose mistakes are counted already."""
+    counts, checkpoints, cumulative, guessed = record
+    if guessed.shape[0] > 0:
+        guessed[t] = label
+    passed = counts[PASSED]
+    if passed < checkpoints.shape[0] and t + 1 == checkpoints[passed]:
+        cumulative[passed] = counts[MISTAKES]
+        counts[PASSED] = passed + 1
+
+
 @partial(jit_no_refcount, is_long=True)
 def run(
     task: int, arrays: Any, rows: Any, y: Integers, where: Any, answer: Any, record: Any, out: Floats
@@ -418,7 +448,7 @@ def run(
     state, scratch = by_reference(BankArrays(*arrays[0])), by_reference(BankScratch(*arrays[1]))
     settings, why = by_reference(Settings(*arrays[2])), READY
     (t, start, seed, first_round), (label, explored, correct, truth) = where, answer
-    counts, checkpoints, cumulative, guessed = record
+    counts = record[0]
     if task == REFIT:
         return t, why, label, _refit(state, scratch, settings, explored)
     stop = y.shape[0] if task == PLAY else out.shape[0] if task == SCORE_ALL else t + 1
@@ -443,11 +473,83 @@ def run(
             counts[MISTAKES] += not correct
             counts[UPDATES] += changed
             counts[EXPLORED] += explored
-            if guessed.shape[0] > 0:
-                guessed[start + t] = label
-            passed = counts[PASSED]
-            if passed < checkpoints.shape[0] and start + t + 1 == checkpoints[passed]:
-                cumulative[passed] = counts[MISTAKES]
-                counts[PASSED] = passed + 1
+            _write_down(record, start + t, label)
         t += 1
     return t, why, label, explored
+
+
+@jit_internal
+def _see_rows(X: Floats, first: int, n_rows: int, scale: Floats, units: Floats, lengths: Floats) -> int:
+    """Write rows, one column each, as `_read_row` would; return how many, up to one whose square is lost."""
+    for r in range(n_rows):
+        square = 0.0
+        for j in range(units.shape[0]):
+            entry = X[first + r, j] if j < X.shape[1] else 1.0
+            units[j, r] = scaled(scale, j, entry) if j < scale.shape[1] else entry
+            square += units[j, r] * units[j, r]
+        if not LEAST_SQUARE < square < MOST_SQUARE:
+            return r
+        lengths[r] = math.sqrt(square)
+        for j in range(units.shape[0]):
+            units[j, r] /= lengths[r]
+    return n_rows
+
+
+@partial(jit_no_refcount, is_long=True)
+def play_quiet(arrays: Any, X: Floats, y: Integers, first: int, record: Any, leader: Any, block: Floats) -> int:
+    """Play quiet rounds as `run` would, to the last bit; return how many. Row 0 is the stream's round `first`.
+
+    Only the leading member is asked, about a block of rows at a time, by the same operations in the same order; its
+    kernel's values must not depend on which of two rows came first. `leader` is its number, the units, lengths and
+    coefficients of the examples that it uses (or its weights), and all columns; `block` is room.
+    """
+    state, settings = BankArrays(*arrays[0]), Settings(*arrays[1])
+    (k, units, lengths, coefficients, columns), sums = leader, state.sums[leader[0]]
+    width, n_classes, capacity, start = columns.shape[0], sums.shape[1], state.examples.shape[1], 0
+    counts, watch, is_full = state.counts, state.watch, state.counts[bank.SIZE] == capacity < settings.budget
+    if counts[bank.DUE] or is_full or not (_is_exclusive(counts, settings) and _may_guess_alone(state, settings)):
+        return 0
+    seen, seen_lengths, scores = block[:width], block[width], block[width + 1 : width + 1 + n_classes]
+    lines, values = block[width + 1 + n_classes :], block[block.shape[0] - 1]
+    scale, statistics = state.scaling[bank.DENSE, bank.SCALE], state.scaling[bank.DENSE, bank.STATISTICS]
+    plan, base = settings.plan[k], settings.bases[settings.plan[k, bank.BASE]]
+    # The kernel's value of any row with itself, unless all of it is 0.
+    own = separators.compare(base, seen, seen_lengths, seen_lengths[:0], 1.0, 0, lines, values)
+    square = separators.squared_often(own, plan[bank.SQUARINGS])
+    while start < y.shape[0]:
+        n_wanted = min(_FIRST_BLOCK + start, block.shape[1], y.shape[0] - start)
+        n_rows = _see_rows(X, start, n_wanted, scale, seen, seen_lengths)
+        scores[:, :n_rows] = 0.0
+        for s in range(coefficients.shape[0]):
+            terms = seen[s] if plan[bank.IS_LINEAR] else values
+            if not plan[bank.IS_LINEAR]:
+                if base[bank.CODE] != bank.LAPLACE:
+                    bank.multiply(seen, columns, units[s], width, n_rows, lines[bank.PRODUCTS])
+                separators.compare(base, seen, seen_lengths, units[s], lengths[s], n_rows, lines, values)
+                separators.write_powers(values, n_rows, plan[bank.SQUARINGS], values)
+            for i in range(n_classes):
+                coefficient, line = coefficients[s, i], scores[i]
+                for r in range(n_rows):
+                    line[r] += coefficient * terms[r]
+        for r in range(n_rows):
+            t, n, label, is_quiet = start + r, counts[bank.SEEN + bank.DENSE] + 1, y[start + r], True
+            for i in range(n_classes):
+                lacks = bank.lack(bank.IT_IS if i == label else bank.IT_IS_ANOTHER, scores[i, r])
+                is_quiet = is_quiet and not _counts_for(i, lacks, bank.PRODUCTIVE, square, sums)
+            # A round in which none or several labels are right has no label: its code is negative.
+            if not is_quiet or label < 0 or (settings.scales and n & (n - 1) == 0):
+                return t
+            before = watch[0], watch[1], watch[2], watch[3]
+            if _is_outdated(watch, True, n_classes, settings.softness):
+                watch[0], watch[1], watch[2], watch[3] = before
+                return t
+            state.guesses[bank.RIGHT, label] += 1
+            _count_sure(state.mixture, False)
+            _write_down(record, first + t, label)
+            counts[bank.SEEN + bank.DENSE] = n
+            for j in range(scale.shape[1]):
+                count_entry(statistics, j, X[t, j], n, True)
+        start += n_rows
+        if n_rows < n_wanted:
+            break
+    return start

@@ -45,23 +45,42 @@ def is_productive(targets: Floats, scores: Floats) -> bool:
 @jit_internal
 def write_values(state: BankArrays, scratch: BankScratch, settings: Settings, b: int, size: int) -> None:
     """Write the values of the row at hand with the first stored ones, and with itself, unless they are written."""
-    base, flags, lines = settings.bases[b], scratch.flags, scratch.lines
-    written = bank.ASKED + scratch.opinions.shape[0] + b
-    code, parameters, of_units = base[bank.CODE], base[bank.PARAMETER :], base[bank.OF_UNITS] != 0.0
-    if flags[written] or code == bank.IN_PYTHON:
+    base, flags, lines, products = settings.bases[b], scratch.flags, scratch.lines, scratch.lines[bank.PRODUCTS]
+    entries, written = scratch.entries[bank.UNIT], bank.ASKED + scratch.opinions.shape[0] + b
+    if flags[written] or base[bank.CODE] == bank.IN_PYTHON:
         return
-    units, lengths, length = state.units, state.examples[bank.LENGTH], scratch.numbers[bank.ROW_LENGTH]
-    products, squares, out = lines[bank.PRODUCTS], lines[bank.ROOM], lines[bank.VALUES + b]
+    if base[bank.CODE] != bank.LAPLACE and not flags[bank.MULTIPLIED]:
+        flags[bank.MULTIPLIED] = 1
+        if state.units.shape[0] > 0:
+            bank.multiply(state.units, scratch.columns, entries, flags[bank.ROW_ENTRIES], size, products)
+        for s in range(0 if state.units.shape[0] > 0 else size):
+            products[s] = 0.0
+            for e in range(int(state.examples[bank.N_ENTRIES, s])):
+                products[s] += state.values[s, e] * scratch.unit[state.columns[s, e]]
+    lengths, length = state.examples[bank.LENGTH], scratch.numbers[bank.ROW_LENGTH]
+    itself = compare(base, state.units, lengths, scratch.unit, length, size, lines, lines[bank.VALUES + b])
+    scratch.numbers[bank.ITSELF + b], flags[written] = itself, 1
+
+
+@jit_internal
+def compare(
+    base: Floats, units: Floats, lengths: Floats, unit: Floats, length: float, size: int, lines: Floats, out: Floats
+) -> float:
+    """Write a kernel's values of a row with the first stored ones, and return its value with itself.
+
+    Rows are given by their length, and divided by it; their products are in `lines`, unless the kernel is Laplace's.
+    """
+    code, parameters, of_units = base[bank.CODE], base[bank.PARAMETER :], base[bank.OF_UNITS] != 0.0
+    products, squares = lines[bank.PRODUCTS], lines[bank.ROOM]
     if code == bank.LAPLACE:
         out[:size] = 0.0
-        for j in range(scratch.unit.shape[0]):
-            entry, column = scratch.unit[j] * length, units[j]
+        for j in range(unit.shape[0]):
+            entry, column = unit[j] * length, units[j]
             for s in range(size):
                 out[s] += abs(entry - column[s] * lengths[s])
         for s in range(size):
             out[s] *= -parameters[0]
     else:
-        _multiply(state, scratch, size)
         if of_units:
             length = 1.0 if length > 0.0 else 0.0  # a row of zeros has no direction
         for s in range(size):
@@ -77,24 +96,7 @@ def write_values(state: BankArrays, scratch: BankScratch, settings: Settings, b:
         itself = _of_product(code, itself, parameters)
         for s in range(size):
             out[s] = _of_product(code, out[s], parameters)
-    scratch.numbers[bank.ITSELF + b], flags[written] = itself, 1
-
-
-@jit_internal
-def _multiply(state: BankArrays, scratch: BankScratch, size: int) -> None:
-    """Write the products of the row at hand, divided by its length, with the first stored ones, once."""
-    products, unit, flags = scratch.lines[bank.PRODUCTS], scratch.unit, scratch.flags
-    if flags[bank.MULTIPLIED]:
-        return
-    flags[bank.MULTIPLIED] = 1
-    if state.units.shape[0] > 0:
-        entries, n = scratch.entries[bank.UNIT], flags[bank.ROW_ENTRIES]
-        bank.multiply(state.units, scratch.columns, entries, n, size, products)
-        return
-    for s in range(size):
-        products[s] = 0.0
-        for e in range(int(state.examples[bank.N_ENTRIES, s])):
-            products[s] += state.values[s, e] * unit[state.columns[s, e]]
+    return itself
 
 
 @jit_internal

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import scipy.sparse
 
-from onebit.engine.algorithm import FULL, READY, Algorithm, CompiledAlgorithm, Record
+from onebit.engine.algorithm import FULL, MISTAKES, READY, UPDATES, Algorithm, CompiledAlgorithm, Record
 from onebit.engine.scaling import FACTOR, LIMIT, change_weights, new_scale, put_in_force, scaled_rows
 from onebit.engine.state import State, check_stored, grown
 from onebit.inputs import Floats, Integers, Rows, SparseRows, dense, take, unlocked
@@ -26,7 +26,9 @@ _MOST_LANDMARKS = 300  # a round costs two passes over a matrix of this size
 _MOST_OF_ROWS = 1 << 18  # classes × features²: the regression on rows is left out where a round would cost more
 _MOST_BESIDE = 200  # features: beyond, the regression on landmarks has a constant beside the similarities, and no row
 _LARGE = 1e300  # sums of squared coefficients are clipped there
-_AT_ONCE = 2048  # rows of a stream: between them Ctrl-C is noticed
+_CALM = 2048  # quiet rounds are looked for after so many without a mistake, in which nothing was stored
+_WORTH_IT = 64  # rounds that must be quiet for the search to be worth its time
+_BLOCK, _AT_ONCE = 128, 1 << 16  # rows scored at once, and rows between which Ctrl-C is noticed
 
 _NO_INTEGERS, _NO_SCORES, _NO_RECORD = np.empty(0, np.int64), np.empty((0, 0)), tuple(new_record(1, [1]))
 _NO_ROWS, _NO_ANSWER, _FIRST = (np.empty(0), _NO_INTEGERS, _NO_INTEGERS), (0, False, False, -1), (0, 0, 0, 0)
@@ -252,12 +254,34 @@ class BankState(State):
             self._scored_round = -1
         return out
 
-    def rows_at_once(self, n_features: int) -> int:
-        return _AT_ONCE
-
     def run(self, rows: Rows, y: Integers, start: int, seed: int, first_round: int, record: Record) -> None:
-        self._run_rows(rounds.PLAY, rows, y=y, start=start, seed=seed, first=first_round, record=tuple(record))
+        """Play prepared rows: quiet rounds in blocks, all others one by one; guesses and arrays are the same."""
+        t, n, given = 0, _CALM, cast(Any, {"seed": seed, "first": first_round, "record": tuple(record)})
+        while t < len(y):
+            stop, before, n_quiet = min(t + n, len(y)), record.counts.copy(), 0
+            self._run_rows(rounds.PLAY, take(rows, t, stop), start=start + t, y=y[t:stop], **given)
+            if n < _CALM or (before == record.counts)[[MISTAKES, UPDATES]].all():
+                n_quiet = self._play_quiet(
+                    take(rows, stop, stop + _AT_ONCE), y[stop : stop + _AT_ONCE], start + stop, given["record"]
+                )
+            # After a failed search, wait twice as many rounds before the next, up to `_CALM`.
+            t, n = stop + n_quiet, 1 if n_quiet >= _WORTH_IT else min(2 * n, _CALM)
         self.do_what_is_due()
+
+    def _play_quiet(self, rows: Any, y: Integers, first: int, record: Any) -> int:
+        """Play quiet rounds, a stream's from `first` on; return how many: 0 if they cannot be played in blocks."""
+        now, leader, width = self.arrays, int(np.argmax(self.trust)), len(self.scratch.unit)
+        base, _, is_linear = self.settings.plan[leader].tolist()
+        if isinstance(rows, SparseRows) or not self._is_symmetric[base]:
+            return 0
+        # Only examples with a coefficient matter; a linear leader uses its weights instead.
+        used = np.flatnonzero(now.coefficients[leader, : 0 if is_linear else self.size].any(axis=1))
+        units, lengths = np.ascontiguousarray(now.units[:, used].T), now.examples[bank.LENGTH, used]
+        coefficients = now.weights if is_linear else now.coefficients[leader, used]
+        block = np.empty((width + 1 + self.n_classes + bank.VALUES + 1, _BLOCK))
+        arrays = tuple(now), tuple(self.settings)
+        leading = leader, units, lengths, coefficients, np.arange(width)
+        return rounds.play_quiet(arrays, unlocked(rows), y, first, record, leading, block)
 
     # What is rare. It is not done while an answer is learned from: interrupted, it would be learned from twice.
 

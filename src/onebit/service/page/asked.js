@@ -201,6 +201,6 @@ export class Asked {
     }
     const { wrong_at_most: limit, asked } = this.limits[Number(slider.value)];
     slider.setAttribute("aria-valuetext", percent(limit));
-    byId("limit-says").replaceChildren("At ", make("b", {}, percent(limit)), " wrong you would be asked ", make("b", {}, percent(asked.share)), ` of the time (${between(asked)}), going by the last ${many(asked.of, "answered guess", "answered guesses")}.`);
+    byId("limit-says").replaceChildren("At ", make("b", {}, percent(limit)), " wrong you would be asked ", make("b", {}, percent(asked.share)), ` of the time (roughly ${between(asked)}), going by the last ${many(asked.of, "answered guess", "answered guesses")}.`);
   }
 }
