@@ -122,6 +122,10 @@ def test_errors_are_the_librarys_own(url: str) -> None:
             desk.change(seed=3)
         with pytest.raises(ValueError, match="silence must be"):
             desk.change(silence="maybe")
+        with pytest.raises(ValueError, match="learner must be one of onebit's own"):
+            client.create("shop/other", classes=2, learner="")
+        with pytest.raises(TypeError, match="cannot be sent: labels and settings are"):
+            client.create("shop/other", classes={"a", "b"})
     for name, kind in (("OwnedError", OwnedError), ("LogWriteError", LogWriteError), ("?", RuntimeError)):
         assert type(_error_of({"error": name, "detail": "so"}, 503)) is kind
     assert "answered 502" in str(_error_of(None, 502))

@@ -17,7 +17,14 @@ from live_places import Place
 from onebit.checks.problems import noisy_problem
 from onebit.decider.decider import Decider
 from onebit.decider.replay import _same_state
-from onebit.decider.tickets import Kind, LogError, LogWriteError, OwnedError, ReplayWarning
+from onebit.decider.tickets import (
+    Kind,
+    LogError,
+    LogWriteError,
+    OwnedError,
+    ReplayWarning,
+    TicketConflictError,
+)
 from onebit.encoding import Encoder
 
 PROBLEM = noisy_problem(120, 3, 4)
@@ -206,9 +213,15 @@ def test_a_correction_reaches_behind_a_snapshot(place: Place) -> None:
 def test_compacting(place: Place) -> None:
     with place.begun() as desk:
         play(desk, 40)
-        desk.tell(desk.guess({"0": 1.0, "1": 2.0, "2": 3.0, "3": 98765.4321}), True)
+        answered = desk.guess({"0": 1.0, "1": 2.0, "2": 3.0, "3": 98765.4321})
+        desk.tell(answered, True)
         waiting = desk.guess({"0": 1.0, "1": 2.0, "2": 3.0, "3": 12345.678})
         assert desk.compact() > 80
+        assert not desk.tell(answered, True), "again, by a caller that lost the reply"
+        with pytest.raises(TicketConflictError, match="told True before, and False now"):
+            desk.tell(answered, False)
+        with pytest.raises(TicketConflictError, match="its guess was compacted away"):
+            desk.label(answered, answered.label)
         play(desk, 5, 40)
         kept = desk.status()
         with pytest.raises(ValueError, match="no beginning"):

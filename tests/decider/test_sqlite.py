@@ -360,12 +360,19 @@ def modes(path: Path) -> dict[str, str]:
     return {each.name[len(path.name) :]: oct(each.stat().st_mode & 0o777) for each in path.parent.iterdir()}
 
 
-def test_only_the_owner_reads_a_deciders_files(path: Path) -> None:
-    before = os.umask(0)
+def test_only_the_owner_reads_a_deciders_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect, before = sqlite3.connect, os.umask(0)
+
+    def connected(*given: Any, **options: Any) -> Any:
+        assert modes(path)[""] == "0o600", "before SQLite opens it: who has it open then may read it for good"
+        return connect(*given, **options)
+
     try:
+        monkeypatch.setattr(sqlite3, "connect", connected)
         with begun(path) as desk:
             desk.guess({"x": 1.0})
             assert modes(path) == dict.fromkeys(["", "-shm", "-wal", ".last", ".owner"], "0o600")
+        monkeypatch.undo()
         path.chmod(0o644)  # as an older onebit left it
         with Decider.open(path):
             assert set(modes(path).values()) == {"0o600"}

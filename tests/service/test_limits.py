@@ -54,7 +54,7 @@ class Shown:
 def test_an_error_does_not_write_all_classes(tmp_path: Path) -> None:
     labels = [Shown() for _ in range(5_000)]
     with Place(tmp_path / "desk.onebit").open(classes=5_000, learner=onebit.BanditPerceptron()) as desk:
-        desk._state.indices = {label: i for i, label in enumerate(labels)}
+        desk._state.classes, desk._state.indices = labels, {label: i for i, label in enumerate(labels)}
         with pytest.raises(ValueError, match=r"among must list some of the classes, \[shown, shown, "):
             desk.guess([1.0], among=["other"])
         assert 10 < Shown.n_shown <= 100

@@ -127,7 +127,7 @@ ABORTS = (
 def test_a_parquet_file_that_ends_the_process_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(zlib.decompress(base64.b85decode(ABORTS)))
-    with pytest.raises(ValueError, match=r"a\.parquet: is not a whole Parquet file: .*memory allocation"):
+    with pytest.raises(ValueError, match=r"a\.parquet: .*is it damaged"):
         read_table(path)
 
 
@@ -145,7 +145,7 @@ def test_a_parquet_list_that_unpacks_to_more_than_is_allowed(tmp_path: Path) -> 
     zeros = pl.select(pl.repeat(0, 60_000_000, dtype=pl.Int64).implode().alias("a"), pl.lit("x").alias("class"))
     zeros.write_parquet(path)
     assert path.stat().st_size < 50_000
-    with pytest.raises(ValueError, match=r"a\.parquet: .*memory allocation of 480000000 bytes failed"):
+    with pytest.raises(ValueError, match=r"a\.parquet: does not fit into memory \(memory allocation of 480000000"):
         read_table(path, max_gib=0.001)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from onebit.decider import tickets
 from onebit.decider.tickets import Shadow, Ticket
 from onebit.encoding import record_to_json
-from onebit.inputs import check_integer, check_number
+from onebit.inputs import brief, check_integer, check_number
 
 MOST_AT_ONCE = 1_000  # guesses or answers in one request
 LARGEST_BODY = 4_000_000  # bytes of one request
@@ -90,7 +90,8 @@ class Client:
         `silence`, `exploration_floor`, `max_open`, `wrong_at_most`, `ask_at_most` and `seed`.
         """
         decider = self.decider(name)
-        self.ask("PUT", decider.path, {"classes": classes} | settings | ({"learner": learner} if learner else {}))
+        body = {"classes": classes} | settings | ({} if learner is None else {"learner": learner})
+        self.ask("PUT", decider.path, body)
         return decider
 
     def deciders(self) -> list[str]:
@@ -99,9 +100,7 @@ class Client:
 
     def ask(self, method: str, path: str, body: Any = None, *, again: bool = True) -> Any:
         """Send a request and return the response; with `again` also after failures in which it may have arrived."""
-        content = (
-            None if body is None else json.dumps(body, allow_nan=False, default=np.generic.item).encode()
-        )  # NumPy's numbers
+        content = None if body is None else json.dumps(body, allow_nan=False, default=_plain).encode()
         for n_tries in range(self._retries + 1):
             is_last = n_tries == self._retries
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**n_tries) * random.uniform(0.5, 1.0)
@@ -205,7 +204,8 @@ class RemoteDecider:
     ) -> Shadow:
         """Send a decision of the application; return what the decider would have guessed."""
         item = _guess_item(record, None, key) | {"label": label, "correct": correct, "propensity": propensity}
-        return Shadow(**self._post("shadow", item))
+        reply = self._post("shadow", item)
+        return Shadow(reply["label"], reply["agrees"])
 
     def add_class(self, label: Any) -> None:
         """Add a label to the classes; the request is not retried."""
@@ -262,6 +262,13 @@ def _guess_item(record: Any, among: Any, key: str | None) -> dict[str, Any]:
 
 def _answer_item(ticket: "str | Ticket", **feedback: Any) -> dict[str, Any]:
     return {"id": ticket.id if isinstance(ticket, Ticket) else ticket, **feedback}
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of NumPy's as one of Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{brief(value)} cannot be sent: labels and settings are texts, numbers or lists of them")
 
 
 def _ticket_of(reply: Any) -> Ticket:

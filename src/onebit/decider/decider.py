@@ -243,7 +243,10 @@ class Decider:
         return self._write(lambda: self._recorder.answer(_id_of(ticket), None, self._state.index_of(label)))
 
     def guess_many(self, records: Iterable[Any], among: Any = None) -> list[Ticket]:
-        """Guess a label for each record, with one write to disk; for all or, if one is refused, for none."""
+        """Guess a label for each record, with one write to disk.
+
+        If a record is refused, no tickets are returned: those of earlier records are closed without feedback.
+        """
 
         def guess_all() -> list[Ticket]:
             tickets: list[Ticket] = []

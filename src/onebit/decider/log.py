@@ -246,8 +246,11 @@ CREATE TABLE {schema}snapshots (
         return [*map(self._unpacked, self._select(self.COLUMNS, "events", f"{column} = ? ORDER BY seq", value))]
 
     def guessed(self, ticket: str) -> int:
-        """Return the index of the label that was guessed."""
-        return next(int(event.body["label"]) for event in self.find(ticket=ticket) if event.kind == Kind.GUESSED)
+        """Return the index of the label that was guessed; raises TicketConflictError if that was compacted away."""
+        for event in self.find(ticket=ticket):
+            if event.kind == Kind.GUESSED:
+                return int(event.body["label"])
+        raise tickets.TicketConflictError(f"ticket {ticket!r}: its guess was compacted away, and is not known any more")
 
     def feedback_of(self, ticket: str) -> Feedback:
         """Return the latest feedback of a closed ticket; raises ValueError if there is none."""

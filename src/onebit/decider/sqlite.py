@@ -73,8 +73,11 @@ class SQLiteLog(EventLog):
             undo.callback(self._owner.release)
             self._check_mark(accept_loss)  # after locking: the last owner may have written it
             try:
+                if about is not None:  # SQLite would let others read a new file, and keep it open
+                    with suppress(FileExistsError):
+                        self._file.touch(0o600, exist_ok=False)
                 self._connection: sqlite3.Connection = sqlite3.connect(self.path, **_CONNECTING)
-            except sqlite3.Error as error:
+            except (sqlite3.Error, OSError) as error:
                 remedy = "is its folder there, may you write?"
                 raise LogError(f"{self.path}: cannot be opened ({error}); {remedy}") from error
             undo.callback(self._connection.close)

@@ -416,7 +416,8 @@ class Recorder:
             self.record(Kind.FEEDBACK, name, body)
             return True
         before, label = self._feedback_of(name)
-        label = self.log.guessed(name) if label is None and before else label
+        if index is not None and label is None and before:
+            label = self.log.guessed(name)
         if (before == correct) if index is None else (label == index):
             return False
         now: dict[str, Any] = {"correct": correct} if index is None else {"label": self.state.classes[index]}

@@ -43,7 +43,7 @@ def count_axis(axis: Axis, most_ticks: int = 5) -> None:
 
 
 def log_count_axis(axis: Axis, every: int = 1) -> None:
-    """Write 10 000, not a power of ten, on a logarithmic axis that has its limits, at `every` second power say."""
+    """Write 10 000, not 10⁴, on a logarithmic axis that has its limits, at every `every`-th power of ten."""
     first = math.ceil(math.log10(min(axis.get_view_interval())) - 1e-9)
 
     def written(value: float, _: float) -> str:

@@ -1,7 +1,7 @@
 """Who may ask, and who did what: bearer tokens, of which the file stores only hashes, and the audit log.
 
-Requests are only counted. A few times a second a thread writes a line for each caller, verb, decider and status, of
-guesses and feedback that were taken once a minute.
+Requests are only counted. A few times a second a thread writes a line for each caller, verb, decider and status; of
+guesses and feedback that were taken once a minute, so that they do not push older lines out of the bounded files.
 """
 
 import hmac
@@ -24,6 +24,7 @@ import msgspec
 
 from onebit.files import locked_folder, make_folder, replace_file
 
+# play: guess, tell, shadow. read: status, report, log, metrics. admin: all of these, and changes of deciders.
 _ROLES = ("play", "read", "admin")
 _EVERYWHERE = "*"
 NAME = r"[a-z0-9][a-z0-9_-]{0,63}"  # of namespaces, deciders and tokens: safe in URLs and as file names everywhere
@@ -75,7 +76,7 @@ class Token(msgspec.Struct):
 
     def sees(self, namespace: str | None) -> bool:
         """Return whether the caller may access a namespace; anybody may what is in none."""
-        return namespace is None or not {_EVERYWHERE, namespace}.isdisjoint(self.namespaces)
+        return namespace is None or _EVERYWHERE in self.namespaces or namespace in self.namespaces
 
 
 ANYBODY = Token("anybody on this machine", list(_ROLES), [_EVERYWHERE])  # where no tokens are required
@@ -121,8 +122,9 @@ class Tokens:
         wanted, spaces = sorted(set(roles)), sorted(set(namespaces))
         if not wanted or not set(wanted) <= set(_ROLES):
             raise ValueError(f"role must be one of {', '.join(_ROLES)}, or several; got {' '.join(wanted) or 'none'}")
-        for space in {*spaces} - {_EVERYWHERE}:
-            check_name("namespace", space)
+        for space in spaces:
+            if space != _EVERYWHERE:
+                check_name("namespace", space)
         text = f"onebit_{secrets.token_urlsafe(32)}"
         token = Token(name, wanted, spaces or [_EVERYWHERE], _hash_of(text), now.isoformat(timespec="seconds"), ends)
         make_folder(self.path.parent)

@@ -221,8 +221,10 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Look at all connections twice a second; called by uvicorn ten times a second."""
-        for each in list(self.server_state.connections) if counter % 5 == 0 else ():
-            each.look(time.monotonic())  # type: ignore[union-attr]
+        if counter % 5 == 0:
+            connections: list[Any] = list(self.server_state.connections)
+            for each in connections:
+                each.look(time.monotonic())
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

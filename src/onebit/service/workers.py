@@ -35,7 +35,10 @@ _OPENING_SECONDS = 1.0  # how long a stopping service waits for deciders that ar
 _MOST_TOGETHER = 500  # requests between two commits
 _SETTLE_SECONDS = 0.1  # interval at which the memory of a decider is measured that only guesses
 _GLANCE_SECONDS = 0.05  # interval at which a worker that waits for the compiler sees whether the service stops
-_REMEDY = "answer open tickets, give fewer columns or classes or a learner that keeps less, or take a larger --memory"
+_REMEDY = (
+    "answer open tickets, give fewer columns or classes or a learner that keeps less (diagonal=True), or start the "
+    "service with a larger --memory"
+)
 _TEMPORARY = (OwnedError, UnreachableError, LogWriteError)
 _STOPPING = "the service is stopping"
 _LOG = logging.getLogger("onebit.serve")
@@ -82,10 +85,12 @@ class DeciderWorker:
         If the task is cancelled, a call that has not begun is dropped; the end of one that has is awaited.
         """
         self.open_decider()
-        if self._queue.qsize() >= _MOST_WAITING or self._n_bytes + n_bytes > _MOST_BYTES_FOR_ONE:
-            raise Problem.busy(f"too many requests are in line for {self.title}")
+        if self._queue.qsize() >= _MOST_WAITING:
+            raise Problem.busy(f"{_MOST_WAITING} requests are in line for {self.title}")
+        if self._n_bytes + n_bytes > _MOST_BYTES_FOR_ONE:
+            raise Problem.busy(f"requests of {_MOST_BYTES_FOR_ONE >> 20} MB are in line for {self.title}")
         if self._pool.n_bytes + n_bytes > _MOST_BYTES_WAITING:
-            raise Problem.busy("too many requests are in line")
+            raise Problem.busy(f"requests of {_MOST_BYTES_WAITING >> 20} MB are in line")
         job = _Job(call, claims, asyncio.get_running_loop().create_future(), threading.Lock())
         with self._queueing:
             if self._is_closed:
@@ -301,15 +306,15 @@ class WorkerPool:
             self.look()
 
     def _look_repeatedly(self) -> None:
-        last = is_well = "the database can be reached again"
+        last = ""
         while not self.stopping.is_set():
+            trouble = ""
             try:
                 self.look()
-                trouble = is_well
             except Exception as error:  # any error: the standby thread must go on
                 trouble = str(error) or repr(error)
             if trouble != last:  # log changes only
-                _LOG.warning("%s", trouble)
+                _LOG.warning("%s", trouble or "the database can be reached again")
             last = trouble
             self.stopping.wait(_LOOK_SECONDS)
 

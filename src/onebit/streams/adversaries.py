@@ -97,7 +97,8 @@ def proved_margin(X: Floats, y: Integers, separators: Floats, kind: str) -> floa
 
 def _check_size(rounds: int, n_features: int, margin: float, theorem: str, largest: str) -> None:
     if not rounds:
-        raise ValueError(f"margin must be at most {largest}, or {theorem} has no example to show; got {margin!r}")
+        problem = f"margin must be at most {largest}, or {theorem} has no example to show; got {margin!r}"
+        raise ValueError(f"{problem}. Use a smaller margin")
     if rounds * n_features > _MOST_NUMBERS:
         needed = f"{margin!r} needs {rounds} rounds of {n_features} features, more than {_MOST_NUMBERS} numbers"
         raise ValueError(f"margin is too small to write the examples down: {needed}. Use a larger margin")

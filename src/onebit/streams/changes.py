@@ -90,7 +90,8 @@ class _Drift(Change):
             if not _is_share(value):
                 check_integer(name, value, low=1)
             elif not 0 < value < 1:
-                raise ValueError(f"{name} must be a share of the rounds, below 1, or a whole number; got {value!r}")
+                allowed = "a share of the rounds between 0 and 1, or a whole number"
+                raise ValueError(f"{name} must be {allowed}; got {value!r}")
 
     def __str__(self) -> str:
         at, width = (
@@ -259,7 +260,7 @@ def with_imbalance(stream: _Stream, ratio: float, seed: int = 0) -> _Stream:
 def with_several_right(
     stream: DataSet | tuple[Any, Any], n_right: int = 3, seed: int = 0, *, rule: str = "linear"
 ) -> tuple[Matrix, npt.NDArray[np.bool_]]:
-    """Return rows, and of every label whether it is right, which several are in every round: for `onebit.play`.
+    """Return a stream in which several labels are right in every round: rows, and of every label whether it is right.
 
     Parameters
     ----------

@@ -87,9 +87,9 @@ def read_table(path: str | Path, label: str | int | None = None, **options: Any)
             encoder, X = Encoder.of_table(found.features)
             data = make_data_set(plain_name(path), X, found.labels, found.where)
             return replace(data, about=tuple(found.about.items()), encoder=encoder)
-    for name in reading.given.keys() & {"label", "drop", "columns"}:
-        what = f"got {name}={reading.given[name]!r}"
-        raise ValueError(f"{path}: only tables (CSV, Parquet, ARFF) have columns to choose; {what}")
+    for name, value in reading.given.items():
+        if name in ("label", "drop", "columns"):
+            raise ValueError(f"{path}: only tables (CSV, Parquet, ARFF) have columns to choose; got {name}={value!r}")
     with _reading_errors(path, reading):
         data = _read_svmlight(path) if kind == "svmlight" else _read_npz(path)
         if data.is_sparse:  # a learner keeps a number for each class and column, and a short row may name a high one

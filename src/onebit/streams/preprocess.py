@@ -6,7 +6,7 @@ Sparse rows are not centred, since that would fill them: each column is divided 
 from typing import Any
 
 import numpy as np
-import scipy.sparse.linalg
+import scipy.sparse
 
 from onebit.engine.jit import jit
 from onebit.engine.scaling import (
@@ -47,7 +47,7 @@ def preprocess(X: Any, method: str, unit_length: bool = False) -> Any:
     if not unit_length or not scipy.sparse.issparse(ready):
         return unit_rows(ready) if unit_length else ready
     ready = divided_by_units(ready, axis=1)
-    lengths = scipy.sparse.linalg.norm(ready, axis=1)
+    lengths = np.sqrt(np.asarray(ready.multiply(ready).sum(axis=1)).ravel())
     return scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ ready)
 
 

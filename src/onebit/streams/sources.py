@@ -113,7 +113,8 @@ def find_sources(given: Sequence[str], reading: Reading = PLAIN) -> list[Source]
         found += [_find(name, reading) for name in names]
     if reading != PLAIN and all(source.reading == PLAIN for source in found):
         titles, options = ", ".join(source.name for source in found), ", ".join(reading.given)
-        raise ValueError(f"{titles}: only tables (CSV, Parquet, ARFF) have columns to choose; leave out {options}")
+        have = "have columns to choose and ways to be read"
+        raise ValueError(f"{titles}: only tables (CSV, Parquet, ARFF) {have}; leave out {options}")
     return _with_distinct_names(found)
 
 

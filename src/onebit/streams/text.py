@@ -40,8 +40,10 @@ _PARQUET_CHILD = f"""
 import os, sys
 allowed = int(min(float(sys.argv[2]), 2**62))
 try:
-    import resource  # not on Windows; 256 MiB, and 8 MiB for each core, are for Polars itself
-    resource.setrlimit(resource.RLIMIT_DATA, 2 * (allowed + (256 << 20) + (8 << 20) * (os.cpu_count() or 1),))
+    import resource  # not on Windows
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # an abort leaves no file
+    most = allowed + (256 << 20) + (8 << 20) * (os.cpu_count() or 1)  # beside the frame, for Polars itself
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 except (ImportError, ValueError, OSError):
     pass
 import polars
@@ -100,7 +102,8 @@ def _as_utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
         if marked != "utf-8" or not content.isascii():
             text = content.decode(marked).encode()
     except LookupError:
-        raise ValueError(f"encoding must be one that Python knows, such as cp1252; got {encoding!r}") from None
+        allowed = "one that Python knows, such as cp1252 or utf-16"
+        raise ValueError(f"encoding must be {allowed}; got {encoding!r}") from None
     except UnicodeError as error:
         line = 1 + content[: getattr(error, "start", 0)].count(b"\n")
         reason = getattr(error, "reason", error)
@@ -250,7 +253,10 @@ def _read_parquet(path: Path, _content: bytes, _reading: Reading) -> Table:
     if child.returncode == _TOO_LARGE:
         raise MemoryError("its pages unpack to more than is allowed")
     if child.returncode or not child.stdout:  # where SIGCHLD is ignored the status is always 0
-        reason = (child.stderr.decode(errors="replace").strip() or "no reason was given").splitlines()[0]
+        output = child.stderr.decode(errors="replace").strip() or "no reason was given"
+        if asked := re.search(r"memory allocation of \d+ bytes failed", output):
+            raise MemoryError(f"{asked[0]}; is it damaged?")
+        reason = output.splitlines()[0]
         raise ValueError(f"{damaged}: its reader ended with status {child.returncode} ({reason[:200]})")
     return Table.of_frame(path, pl.read_ipc(child.stdout), "Parquet")
 

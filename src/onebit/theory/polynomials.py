@@ -138,8 +138,9 @@ class HalfspacePolynomial(ABC):
     def expand(self) -> MultivariatePolynomial:
         """Return the polynomial with its coefficients multiplied out, exactly."""
         # The parts in one variable first: most products of polynomials then are of such.
-        parts, ridge, v = self._parts(_IDENTITY), MultivariatePolynomial.ridge, self.halfspaces.directions
-        expanded: MultivariatePolynomial = self._assembled([[ridge(part.coef, each) for part in parts] for each in v])
+        parts, ridge = self._parts(_IDENTITY), MultivariatePolynomial.ridge
+        of_each = [[ridge(part.coef, v) for part in parts] for v in self.halfspaces.directions]
+        expanded: MultivariatePolynomial = self._assembled(of_each)
         return expanded
 
     @property

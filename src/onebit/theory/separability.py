@@ -321,7 +321,8 @@ class _Search:
         if conflict is not None:
             yield np.zeros((1, self._rows.shape[1])), conflict, np.array([1, 1], dtype=object)
             return
-        K, (direction, vertices, weights, _) = len(hull.classes), nearest_point(hull, report)
+        K = len(hull.classes)
+        direction, vertices, weights, _ = nearest_point(hull, report)
         if self._kernel is not None:
             coefficients = np.zeros((len(self._rows), K))
             np.add.at(coefficients, hull.conditions(vertices)[0], hull.signs(vertices) * weights[:, None])

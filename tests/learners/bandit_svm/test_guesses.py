@@ -14,7 +14,7 @@ from onebit.engine.jit import in_python, jit
 from onebit.engine.scaling import unit_rows
 from onebit.kernels import Polynomial
 from onebit.learners import bandit_svm
-from onebit.learners.bandit_svm import bank, guesses, rounds
+from onebit.learners.bandit_svm import bank, guesses
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch
 from onebit.theory import margin as margin_of
 
@@ -141,7 +141,7 @@ def test_a_steady_rate_of_mistakes_is_no_change(n_classes: int, rate: float) -> 
 def _alarms(watch: Any, answers: Any, n_classes: int) -> int:
     found = 0
     for t in range(len(answers)):
-        found += rounds._is_outdated(watch, answers[t], n_classes, 0.005)
+        found += guesses.is_outdated(watch, answers[t], n_classes, 0.005)
     return found
 
 

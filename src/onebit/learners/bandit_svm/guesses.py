@@ -22,6 +22,10 @@ from onebit.inputs import Floats
 from onebit.learners.bandit_svm import bank
 from onebit.learners.bandit_svm.bank import BankArrays, BankScratch, Settings
 
+_RECENT, _RECENT_SURE = 64.0, 256.0  # rates of late are averages over about so many rounds; fewer are no rate
+_USUAL_SHARE = 0.25  # what is usual, over about this share of the stream: the rounds in which all was new are forgotten
+_DEVIATIONS = 7.0  # Gama et al. take three standard deviations; over a long stream that is exceeded by chance
+_NEXT_TO_NOTHING = 1e-12  # processors are slow with numbers that become ever smaller: averages stop there
 _LOUDEST = 2.0  # margins that a score counts at most in a vote: one member's certainty must not drown the others
 # What a label that is passed over loses at least: more than scores in a vote can differ by. Having lost half of that, a
 # label is not proposed.
@@ -173,6 +177,63 @@ def choose(scratch: BankScratch, settings: Settings, seed: int, round: int) -> t
         if number < spread:
             best, explored = uniform_label(number / spread, scores.shape[0]), True
     return best, explored
+
+
+@jit_internal
+def count_sure(mixture: Floats, is_wrong: bool) -> None:
+    """Count a round in which the leading separator was sure."""
+    if mixture.shape[0] == 0:
+        return
+    numbers = mixture[bank.NUMBERS]
+    numbers[bank.SURE] += 1.0
+    if is_wrong or numbers[bank.SURE_WRONG] > _NEXT_TO_NOTHING:
+        off = (1.0 if is_wrong else 0.0) - numbers[bank.SURE_WRONG]
+        numbers[bank.SURE_WRONG] += off / min(numbers[bank.SURE], _RECENT_SURE)
+
+
+@jit_internal
+def is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -> bool:
+    """Return whether the guesses have become too bad for chance, so that old facts no longer hold; then count anew.
+
+    The rate of mistakes over some 64 rounds must be seven standard deviations above the best rate so far over a quarter
+    of the stream, and nearer to blind guessing than to it (Gama et al. 2004). Hard margins never go out of date.
+    """
+    watch[bank.ROUNDS] += 1.0
+    n, wrong = watch[bank.ROUNDS], 0.0 if correct else 1.0
+    if wrong > 0.0 or watch[bank.LATELY] > _NEXT_TO_NOTHING:
+        watch[bank.LATELY] += (wrong - watch[bank.LATELY]) / min(n, _RECENT)
+    span = max(min(n, _RECENT), _USUAL_SHARE * n)
+    watch[bank.USUALLY] += (wrong - watch[bank.USUALLY]) / span
+    if softness == 0.0 or n < _RECENT:
+        return False
+    # Laplace's rule keeps the rate away from 0, where its spread would vanish. An average that forgets at rate 1/m
+    # varies like one over 2m rounds.
+    usual = (2.0 * span * watch[bank.USUALLY] + 1.0) / (2.0 * span + 2.0)
+    watch[bank.BEST] = min(watch[bank.BEST], usual + math.sqrt(usual * (1.0 - usual) / (2.0 * span)))
+    best, blind = watch[bank.BEST], 1.0 - 1.0 / n_classes
+    is_bad = best < blind and watch[bank.LATELY] > 0.5 * (best + blind)
+    if is_bad and watch[bank.LATELY] > best + _DEVIATIONS * math.sqrt(best * (1.0 - best) / (2.0 * _RECENT)):
+        watch[:] = 0.0
+        watch[bank.BEST] = math.inf
+        return True
+    return False
+
+
+@jit_internal
+def judge_members(
+    state: BankArrays, scratch: BankScratch, m: int, label: int, known: int, exclusive: bool, lately: float
+) -> None:
+    """Charge the members that were wrong, and write what each counts in the vote."""
+    members, fewest = state.members, math.inf
+    for k in range(m):
+        guessed = highest_of(scratch.opinions[k])
+        # What is not known to be right may be wrong: it is charged the more, the oftener guesses are wrong.
+        doubt = 1.0 if guessed == label else lately**4
+        is_known = known >= 0 and (exclusive or guessed == known)
+        members[k, bank.LOSS] += (1.0 if guessed != known else 0.0) if is_known else doubt
+        fewest = min(fewest, members[k, bank.LOSS])
+    for k in range(m):
+        members[k, bank.TRUST] = math.exp(fewest - members[k, bank.LOSS])
 
 
 @jit_internal

@@ -48,10 +48,6 @@ _TRIGGER = 0.3  # a step below this share of the mean coefficient changes little
 # the ties: guesses that are right half of the time reach that in few games, however many ties come.
 _TIE, _FEWER_TIES, _WRONG_TIE = 0.2, 64.0, 2
 _ENOUGH_EVIDENCE, _MORE_EVIDENCE, _FEW_TIES = 10.0, 2.0, 32.0
-_RECENT, _RECENT_SURE = 64.0, 256.0  # rates of late are averages over about so many rounds; fewer are no rate
-_USUAL_SHARE = 0.25  # what is usual, over about this share of the stream: the rounds in which all was new are forgotten
-_DEVIATIONS = 7.0  # Gama et al. take three standard deviations; over a long stream that is exceeded by chance
-_NEXT_TO_NOTHING = 1e-12  # processors are slow with numbers that become ever smaller: averages stop there
 
 # Called here, and not copied into each caller.
 _shorten = jit_internal(in_python(shorten))
@@ -308,63 +304,6 @@ def _is_shared(scores: Floats, label: int, correct: bool, counts: Integers) -> b
 
 
 @jit_internal
-def _count_sure(mixture: Floats, is_wrong: bool) -> None:
-    """Count a round in which the leading separator was sure."""
-    if mixture.shape[0] == 0:
-        return
-    numbers = mixture[bank.NUMBERS]
-    numbers[bank.SURE] += 1.0
-    if is_wrong or numbers[bank.SURE_WRONG] > _NEXT_TO_NOTHING:
-        off = (1.0 if is_wrong else 0.0) - numbers[bank.SURE_WRONG]
-        numbers[bank.SURE_WRONG] += off / min(numbers[bank.SURE], _RECENT_SURE)
-
-
-@jit_internal
-def _is_outdated(watch: Floats, correct: bool, n_classes: int, softness: float) -> bool:
-    """Return whether the guesses have become too bad for chance, so that old facts no longer hold; then count anew.
-
-    The rate of mistakes over some 64 rounds must be seven standard deviations above the best rate so far over a quarter
-    of the stream, and nearer to blind guessing than to it (Gama et al. 2004). Hard margins never go out of date.
-    """
-    watch[bank.ROUNDS] += 1.0
-    n, wrong = watch[bank.ROUNDS], 0.0 if correct else 1.0
-    if wrong > 0.0 or watch[bank.LATELY] > _NEXT_TO_NOTHING:
-        watch[bank.LATELY] += (wrong - watch[bank.LATELY]) / min(n, _RECENT)
-    span = max(min(n, _RECENT), _USUAL_SHARE * n)
-    watch[bank.USUALLY] += (wrong - watch[bank.USUALLY]) / span
-    if softness == 0.0 or n < _RECENT:
-        return False
-    # Laplace's rule keeps the rate away from 0, where its spread would vanish. An average that forgets at rate 1/m
-    # varies like one over 2m rounds.
-    usual = (2.0 * span * watch[bank.USUALLY] + 1.0) / (2.0 * span + 2.0)
-    watch[bank.BEST] = min(watch[bank.BEST], usual + math.sqrt(usual * (1.0 - usual) / (2.0 * span)))
-    best, blind = watch[bank.BEST], 1.0 - 1.0 / n_classes
-    is_bad = best < blind and watch[bank.LATELY] > 0.5 * (best + blind)
-    if is_bad and watch[bank.LATELY] > best + _DEVIATIONS * math.sqrt(best * (1.0 - best) / (2.0 * _RECENT)):
-        watch[:] = 0.0
-        watch[bank.BEST] = math.inf
-        return True
-    return False
-
-
-@jit_internal
-def _judge_members(
-    state: BankArrays, scratch: BankScratch, m: int, label: int, known: int, exclusive: bool, lately: float
-) -> None:
-    """Charge the members that were wrong, and write what each counts in the vote."""
-    members, fewest = state.members, math.inf
-    for k in range(m):
-        guessed = guesses.highest_of(scratch.opinions[k])
-        # What is not known to be right may be wrong: it is charged the more, the oftener guesses are wrong.
-        doubt = 1.0 if guessed == label else lately**4
-        is_known = known >= 0 and (exclusive or guessed == known)
-        members[k, bank.LOSS] += (1.0 if guessed != known else 0.0) if is_known else doubt
-        fewest = min(fewest, members[k, bank.LOSS])
-    for k in range(m):
-        members[k, bank.TRUST] = math.exp(fewest - members[k, bank.LOSS])
-
-
-@jit_internal
 def _learn_row(
     state: BankArrays, scratch: BankScratch, settings: Settings, label: int, explored: bool, correct: bool, truth: int
 ) -> bool:
@@ -375,7 +314,7 @@ def _learn_row(
     n, kind = flags[bank.ROW_ENTRIES] - settings.scales, flags[bank.ROW_KIND]
     exclusive = _is_exclusive(counts, settings)
     known = _prove(label, correct, truth, settings.is_closed, exclusive, targets)
-    outdated = _is_outdated(state.watch, correct, n_classes, settings.softness)
+    outdated = guesses.is_outdated(state.watch, correct, n_classes, settings.softness)
     are_asked, leader, reference = True, _leader(state, m), opinions[flags[bank.REFERENCE]]
     for k in range(n_asked):
         are_asked = are_asked and flags[bank.ASKED + k] != 0
@@ -397,12 +336,12 @@ def _learn_row(
     guessed = guesses.highest_of(opinion)
     is_known = guessed in (label, known) or (known >= 0 and exclusive)
     if is_known and _is_sure(opinion, exclusive):
-        _count_sure(state.mixture, guessed != known)
+        guesses.count_sure(state.mixture, guessed != known)
     if has_regressions and are_asked:
         is_given = exclusive and (truth >= 0 or (settings.is_closed and n_classes == 2))
         guesses.learn(state, scratch, label, correct, known, is_given, exclusive)
     if are_asked or not correct:  # otherwise the leader was sure, and right
-        _judge_members(state, scratch, m, label, known, exclusive, lately)
+        guesses.judge_members(state, scratch, m, label, known, exclusive, lately)
     if is_wanted:
         guesses.keep_landmark(state, scratch)
         separators.learn(state, scratch, settings)
@@ -540,11 +479,11 @@ def play_quiet(arrays: Any, X: Floats, y: Integers, first: int, record: Any, lea
             if not is_quiet or label < 0 or (settings.scales and n & (n - 1) == 0):
                 return t
             before = watch[0], watch[1], watch[2], watch[3]
-            if _is_outdated(watch, True, n_classes, settings.softness):
+            if guesses.is_outdated(watch, True, n_classes, settings.softness):
                 watch[0], watch[1], watch[2], watch[3] = before
                 return t
             state.guesses[bank.RIGHT, label] += 1
-            _count_sure(state.mixture, False)
+            guesses.count_sure(state.mixture, False)
             _write_down(record, first + t, label)
             counts[bank.SEEN + bank.DENSE] = n
             for j in range(scale.shape[1]):
