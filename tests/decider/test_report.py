@@ -239,6 +239,9 @@ def test_what_is_asked_is_counted_apart(tmp_path: Path) -> None:
         assert shares == sorted(shares, reverse=True), "a wider limit asks less"
         assert 0.1 < costs[0.05].share < 0.4  # type: ignore[operator]
         assert costs[0.05].of == 400
+        for cost in costs.values():
+            assert 0.0 <= cost.low < cost.share < cost.high <= 1.0 or cost.share in (0.0, 1.0)  # type: ignore[operator]
+            assert cost.high - cost.low > 0.005, "nothing is certain after 400 rounds, also where it is 0 or 1"
         groups, risk = how_sure(desk)
         assert sum(group.right.of for group in groups) == 800 - 30, "of all with a confidence"
         assert [group.confidence for group in groups] == sorted(group.confidence for group in groups)

@@ -236,7 +236,8 @@ def costs_of_limits(decider: Any) -> list[_Cost]:
 
     The rule of asking is played on the confidences and answers of the log. What labels teach the learner is left out:
     with another limit it may ask less, or more. The first half prepares the rule and is not counted. The interval is
-    rough: it is from the means of five parts, which are not quite independent of each other.
+    rough: it is from the means of five parts, which are not quite independent of each other, or of as many rounds if
+    that is wider.
     """
     rounds = _confidences(decider)[-_MOST_REPLAYED:]
     n_counted = len(rounds) // 2 // _PARTS * _PARTS
@@ -252,7 +253,10 @@ def costs_of_limits(decider: Any) -> list[_Cost]:
         means = np.reshape(asks[-n_counted:], (_PARTS, -1)).mean(axis=1)
         mean, half = float(means.mean()), float(t.ppf(0.975, _PARTS - 1) * means.std(ddof=1) / math.sqrt(_PARTS))
         n_asked = sum(asks[-n_counted:])
-        costs.append(_Cost(limit, _Share(n_asked, n_counted, mean, max(0.0, mean - half), min(1.0, mean + half))))
+        # Parts that are all alike say nothing about chance.
+        least = share_of(n_asked, n_counted)
+        low, high = min(mean - half, least.low), max(mean + half, least.high)
+        costs.append(_Cost(limit, _Share(n_asked, n_counted, mean, max(0.0, low), min(1.0, high))))
     return costs
 
 
