@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 
 import onebit
 from onebit.decider.decider import Decider
-from onebit.decider.report import _share_at_any_time, costs_of_limits, how_sure, report, share_of
+from onebit.decider.report import _confidences, _share_at_any_time, costs_of_limits, how_sure, report, share_of
 from onebit.decider.tickets import Event
 
 
@@ -239,6 +239,9 @@ def test_what_is_asked_is_counted_apart(tmp_path: Path) -> None:
         assert shares == sorted(shares, reverse=True), "a wider limit asks less"
         assert 0.1 < costs[0.05].share < 0.4  # type: ignore[operator]
         assert costs[0.05].of == 400
+        for cost in costs.values():
+            assert 0.0 <= cost.low < cost.share < cost.high <= 1.0 or cost.share in (0.0, 1.0)  # type: ignore[operator]
+            assert cost.high - cost.low > 0.005, "nothing is certain after 400 rounds, also where it is 0 or 1"
         groups, risk = how_sure(desk)
         assert sum(group.right.of for group in groups) == 800 - 30, "of all with a confidence"
         assert [group.confidence for group in groups] == sorted(group.confidence for group in groups)
@@ -246,6 +249,28 @@ def test_what_is_asked_is_counted_apart(tmp_path: Path) -> None:
         assert risk[-1][0] == 1.0
         assert risk[-1][1] == pytest.approx(1.0 - sum(group.right.number for group in groups) / 770)
         assert risk[len(risk) // 2][1] < risk[-1][1], "the surest are wrong less often"
+
+
+@pytest.mark.parametrize("silence", ["wrong", "nothing"])
+def test_suggestions_are_no_mistakes_of_decisions_made_alone(
+    desk: Decider, monkeypatch: pytest.MonkeyPatch, silence: str
+) -> None:
+    """Neither those that nobody answered nor those whose answers come after their guess has left the recent events."""
+    monkeypatch.setattr("onebit.decider.report._RECENT_EVENTS", 300)
+    desk.change(ask_at_most=0.5, silence=silence, max_open=100)
+    kept: deque[Any] = deque()
+    for i in range(400):
+        ticket = desk.guess({"x": 1.0}, ["ab"[i % 2]])
+        if not ticket.ask:
+            desk.tell(ticket, True)
+        report(desk, kept)
+    assert desk.status().silent > 100
+    assert all(right for _, right in _confidences(desk))
+    for ticket in desk.open_tickets(asked=True):
+        desk.label(ticket, "c")
+    for told in (report(desk), report(desk, kept)):
+        assert told.recent_mistakes.number == told.mistakes.number == 0
+        assert told.alarms == []
 
 
 def test_it_says_that_it_asks_always(desk: Decider) -> None:

@@ -174,10 +174,11 @@ def test_draw_and_a_table_whose_names_are_script(page: Page, tmp_path: Path) -> 
 def test_it_asks_and_is_answered_by_keys_and_clicks(page: Page) -> None:
     page.click("#tab-asker")
     asked = page.locator("#asker-numbers dd").nth(1)
-    for answered, key in enumerate(("7", "", "Enter")):
+    for answered, key in enumerate(("Enter", "7", "")):
         expect(page.locator("#asker-says")).to_contain_text("Which digit")
         expect(asked).to_contain_text(str(answered))
-        page.locator("#asker-says").click()
+        if answered:  # at first the tab has the focus
+            page.locator("#asker-says").click()
         if key:
             page.keyboard.press(key)
         else:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 import onebit
 from browser import NEEDS_BROWSER, SCRIPT, SECONDS, launched
@@ -328,4 +328,73 @@ def test_a_queue_of_questions_is_answered_by_keys_and_clicks(context: BrowserCon
     page.locator("#sureness-details summary").click()
     expect(page.locator("#sureness-says")).to_contain_text("too few")
     expect(number(page, "asked")).to_contain_text("100 %")
+    expect(number(page, "answered")).to_contain_text("and 3 that were asked")
+    expect(number(page, "share wrong|wrong of those decided alone")).to_have_text("–limit 2.0 %")
     is_unharmed(page)
+
+
+def test_what_was_put_off_comes_last_and_the_ticket_in_front_stays(context: BrowserContext, server: Server) -> None:
+    ids = fill(server.address, "shop/later", 4, classes=["a", "b"], wrong_at_most=0.02)
+    page = context.new_page()
+    page.goto(f"{server.address}/desk/shop/later")
+    card = page.locator("#asked .shown")
+    expect(card).to_have_attribute("data-id", ids[0])
+    for following in ids[1:3]:
+        page.keyboard.press("0")  # later
+        expect(card).to_have_attribute("data-id", following)
+    page.wait_for_timeout(2500)  # it has looked again
+    page.keyboard.press("1")
+    expect(card).to_have_attribute("data-id", ids[3])
+    page.keyboard.press("1")
+    expect(card).to_have_attribute("data-id", ids[0])
+
+
+def test_a_press_for_a_ticket_that_was_answered_elsewhere_labels_no_other(
+    context: BrowserContext, server: Server
+) -> None:
+    ids = fill(server.address, "shop/shared", 3, classes=["a", "b"], wrong_at_most=0.02)
+    page = context.new_page()
+    page.goto(f"{server.address}/desk/shop/shared")
+    card = page.locator("#asked .shown")
+    expect(card).to_have_attribute("data-id", ids[0])
+    # The press comes at the moment when the next ticket does, as from a person who is about to answer.
+    page.evaluate(
+        """() => new MutationObserver(() => {
+            document.dispatchEvent(new KeyboardEvent("keydown", {key: "1"}));
+            document.querySelector("#asked .labels button")?.click();
+        }).observe(document.getElementById("asked"), {childList: true})"""
+    )
+    with onebit.Client(server.address) as client:
+        client.decider("shop/shared").label(ids[0], "a")
+    expect(card).to_have_attribute("data-id", ids[1])
+    expect(card).to_contain_text("answered elsewhere")
+    page.wait_for_timeout(1000)
+    expect(card).to_have_attribute("data-id", ids[1])
+    assert len(server_events(server, "shop/shared", "feedback")) == 1
+
+
+def test_the_ticket_in_front_stays_when_many_wait(context: BrowserContext, server: Server) -> None:
+    """The page lists the first 30 alone; when others come before, the one in front is looked for by itself."""
+    ids = fill(server.address, "shop/many", 3, classes=["a", "b"], wrong_at_most=0.02)
+    page = context.new_page()
+    # As if 30 others were less sure.
+    is_first = [True]
+    page.route("**/shop/many/asked?*", lambda route: others_first(route, ids[0], is_first[0]))
+    page.goto(f"{server.address}/desk/shop/many")
+    card = page.locator("#asked .shown")
+    expect(card).to_have_attribute("data-id", ids[0])
+    is_first[0] = False
+    page.wait_for_timeout(3000)  # it has looked again
+    expect(card).to_have_attribute("data-id", ids[0])
+    with onebit.Client(server.address) as client:
+        client.decider("shop/many").label(ids[0], "a")
+    expect(card).to_have_attribute("data-id", ids[1])
+
+
+def others_first(route: Route, id: str, is_listed: bool) -> None:
+    """Answer a look at the queue without a ticket, as if there were more."""
+    response = route.fetch()
+    found = response.json()
+    if not is_listed:
+        found = {"tickets": [each for each in found["tickets"] if each["id"] != id], "has_more": True}
+    route.fulfill(response=response, json=found)

@@ -198,6 +198,18 @@ def test_what_breaks_while_it_is_written_breaks_no_later_request(tmp_path: Path)
 MADE = {"classes": ["a", "b"], "learner": own_learner("UniformGuess")}
 
 
+def test_a_file_that_is_in_no_namespace_is_named_in_the_journal(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    Decider.open(tmp_path / "routing.onebit", classes=["a", "b"], learner=own_learner("UniformGuess")).close()
+    pool = WorkerPool(tmp_path)
+    pool.open_all()
+    pool.close()
+    [said] = caplog.messages
+    assert said.startswith("routing.onebit is not served")
+    assert "shop/routing.onebit" in said
+
+
 def test_one_that_is_being_opened_keeps_no_other_from_being_made(tmp_path: Path) -> None:
     is_free = threading.Event()
 

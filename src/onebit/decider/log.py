@@ -427,7 +427,7 @@ CREATE TABLE {schema}snapshots (
                 yield Snapshot(seq, b"".join(parts))
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Save a snapshot, and keep the previous one in case this is damaged."""
+        """Save a snapshot; keep the one before, in case this is damaged, and the one that compacted events are in."""
         seq, content = snapshot
         self.flush()
         parts = [memoryview(content)[start : start + _PART] for start in range(0, max(len(content), 1), _PART)]
@@ -437,7 +437,7 @@ CREATE TABLE {schema}snapshots (
                 self._delete("snapshots", "seq = ?", [(seq,)])
                 self._insert("snapshots", "seq, part, content, checksum", rows)
                 kept = self._select("DISTINCT seq", "snapshots", "TRUE ORDER BY seq DESC LIMIT ?", _SNAPSHOTS)
-                self._delete("snapshots", "seq < ?", kept[-1:])
+                self._delete("snapshots", "seq < ? AND seq <> ?", [(*kept[-1], self.compacted)])
         except self.errors as error:
             raise LogWriteError(f"{self.path}: the snapshot cannot be written ({error}); events are safe") from error
 

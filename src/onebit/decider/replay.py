@@ -1,6 +1,7 @@
 """The log of a decider as a whole: its replay, and what is looked up in all of it."""
 
 import io
+import math
 from collections.abc import Iterator, Mapping
 from copy import copy
 from datetime import UTC, datetime
@@ -37,11 +38,15 @@ class History:
         about = log.about()
         self._log, self._began, self.settings = log, about["began"], Settings.of(about, trusted)
 
-    def latest_snapshot(self, kept: Snapshot | None = None) -> State | None:
-        """Return the state at the latest valid snapshot: `kept` in memory, or one of the log; None if there is none."""
+    def latest_snapshot(self, kept: Snapshot | None = None, *, before: float = math.inf) -> State | None:
+        """Return the state at the latest valid snapshot: `kept` in memory, or one of the log; None if there is none.
+
+        It is one before the event with the number `before`. Raises LogError if there is none and events were compacted.
+        """
         corrections = self._log.find(kind=Kind.CORRECTED)
         for snapshot in chain([kept] if kept else [], self._log.snapshots()):
-            if all(event.body["corrects"] > snapshot.seq for event in corrections if event.seq > snapshot.seq):
+            later = [event.body["corrects"] for event in corrections if event.seq > snapshot.seq]
+            if snapshot.seq < min([before, *later]):
                 try:
                     return self.of_bytes(snapshot.content)
                 except MemoryBudgetError:

@@ -22,7 +22,7 @@ from scipy.stats import fisher_exact, t
 
 from onebit.asking import Asking
 from onebit.confidence import reliability, risk_by_coverage
-from onebit.decider.tickets import Kind, Status
+from onebit.decider.tickets import Event, Kind, Status
 
 _RECENT_EVENTS = 10_000  # number of events that alarms are based on
 _RECENT_ANSWERS = 200
@@ -136,7 +136,7 @@ class Report(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """The parts of an event that alarms need; missing feedback that counts as wrong is feedback."""
+    """The parts of an event that alarms need; silence that counts as wrong is feedback."""
 
     seq: int
     kind: str
@@ -145,6 +145,7 @@ class _Seen(NamedTuple):
     correct: bool | None
     confidence: float | None
     ask: bool
+    """Whether a person was asked, of a guess and what follows on it."""
 
 
 _Round = tuple[int | None, bool]  # the guessed label, None if not among the recent events; whether it was right
@@ -158,8 +159,7 @@ def report(decider: Any, recent: "deque[_Seen] | None" = None) -> Report:
     status, by_class = decider.status(), decider.by_class()
     recent = _recent_events(decider, recent)
     asked = [event.ask for event in recent if event.kind == Kind.GUESSED][-_RECENT_GUESSES:]
-    suggested = {event.ticket for event in recent if event.ask}
-    alone = _answered(event for event in recent if event.ticket not in suggested)
+    alone = _answered(event for event in recent if not event.ask)
     label = max(by_class, key=lambda each: by_class[each][1])
     right, n_answered = by_class[label][1], status.right + status.wrong
     others_wrong = sum(wrong for each, (_, _, wrong) in by_class.items() if each != label)
@@ -182,16 +182,25 @@ def report(decider: Any, recent: "deque[_Seen] | None" = None) -> Report:
 
 def _recent_events(decider: Any, recent: "deque[_Seen] | None" = None) -> "deque[_Seen]":
     """Return the last 10 000 events of a decider; those after the last of `recent` are read and added to it."""
-    recent = deque() if recent is None else recent
-    for event in decider.events(max(recent[-1].seq if recent else 0, decider.status().events - _RECENT_EVENTS)):
-        correct = event.body.get("correct")
-        kind = Kind.FEEDBACK if event.kind == Kind.CLOSED and correct is False else event.kind
-        ask = bool(event.body.get("decision", (False,))[0])
+    recent, status = deque() if recent is None else recent, decider.status()
+    asks = {event.ticket: event.ask for event in recent}
+    for event in decider.events(max(recent[-1].seq if recent else 0, status.events - _RECENT_EVENTS)):
+        if event.kind == Kind.GUESSED:
+            asks[event.ticket] = _is_asked(event)
+        elif event.ticket is not None and event.ticket not in asks:  # its guess is not recent
+            asks[event.ticket] = status.asked > 0 and any(map(_is_asked, decider.look_up(event.ticket)))
+        correct, ask = event.body.get("correct"), asks.get(event.ticket, False)
+        # Where a person was asked, silence says nothing.
+        kind = Kind.FEEDBACK if event.kind == Kind.CLOSED and correct is False and not ask else event.kind
         confidence = event.body.get("confidence")
         recent.append(_Seen(event.seq, kind, event.ticket, event.body.get("label"), correct, confidence, ask))
     while len(recent) > _RECENT_EVENTS:
         recent.popleft()
     return recent
+
+
+def _is_asked(event: Event) -> bool:
+    return bool(event.body.get("decision", (False,))[0])
 
 
 def share_of(count: int, of: int) -> _Share:
@@ -227,7 +236,8 @@ def costs_of_limits(decider: Any) -> list[_Cost]:
 
     The rule of asking is played on the confidences and answers of the log. What labels teach the learner is left out:
     with another limit it may ask less, or more. The first half prepares the rule and is not counted. The interval is
-    rough: it is from the means of five parts, which are not quite independent of each other.
+    rough: it is from the means of five parts, which are not quite independent of each other, or of as many rounds if
+    that is wider.
     """
     rounds = _confidences(decider)[-_MOST_REPLAYED:]
     n_counted = len(rounds) // 2 // _PARTS * _PARTS
@@ -243,7 +253,10 @@ def costs_of_limits(decider: Any) -> list[_Cost]:
         means = np.reshape(asks[-n_counted:], (_PARTS, -1)).mean(axis=1)
         mean, half = float(means.mean()), float(t.ppf(0.975, _PARTS - 1) * means.std(ddof=1) / math.sqrt(_PARTS))
         n_asked = sum(asks[-n_counted:])
-        costs.append(_Cost(limit, _Share(n_asked, n_counted, mean, max(0.0, mean - half), min(1.0, mean + half))))
+        # Parts that are all alike say nothing about chance.
+        least = share_of(n_asked, n_counted)
+        low, high = min(mean - half, least.low), max(mean + half, least.high)
+        costs.append(_Cost(limit, _Share(n_asked, n_counted, mean, max(0.0, low), min(1.0, high))))
     return costs
 
 

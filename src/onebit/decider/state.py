@@ -14,7 +14,7 @@ from onebit.asking import Decision
 from onebit.decider import tickets
 from onebit.decider.log import Batch, EventLog, Snapshot
 from onebit.decider.settings import LATEST_TIME, Settings
-from onebit.decider.tickets import Event, Feedback, Kind, LogWriteError, Moment, Shadow, Ticket
+from onebit.decider.tickets import Event, Feedback, Kind, LogError, LogWriteError, Moment, Shadow, Ticket
 from onebit.encoding import Encoded, Encoder, record_to_json
 from onebit.engine.randomness import DECIDER, random_numbers, uniform_label
 from onebit.game import TICKET_BYTES
@@ -440,6 +440,12 @@ class Recorder:
             raise tickets.TicketConflictError(
                 f"ticket {name!r}: its answer was compacted away, and cannot be corrected"
             )
+        if self.log.compacted:
+            try:  # first: a correction that cannot be replayed must not be in the log
+                self._history.latest_snapshot(before=corrects)
+            except LogError as error:
+                why = f"its answer cannot be corrected: {error}"
+                raise tickets.TicketConflictError(f"ticket {name!r}: {why}") from error
         correct = correct if index is None else index == self.log.guessed(name)
         if before != (correct, index):
             self.record(Kind.CORRECTED, name, {"correct": correct, "label": index, "corrects": corrects})

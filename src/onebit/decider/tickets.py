@@ -23,7 +23,7 @@ class Kind(StrEnum):
     OPENED = "opened"  # a process opened the decider; holds versions and platform
     GUESSED = "guessed"
     FEEDBACK = "feedback"
-    CLOSED = "closed"  # without feedback; `correct` is False if that counts as wrong, None if not at all
+    CLOSED = "closed"  # without feedback; `correct` is False if silence is wrong (not counted where asked), else None
     CORRECTED = "corrected"  # feedback was reversed or withdrawn; holds the number of the event it corrects
     CHANGED = "changed"  # some settings were changed
     CLASS_ADDED = "class_added"

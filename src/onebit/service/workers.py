@@ -293,6 +293,13 @@ class WorkerPool:
 
     def open_all(self) -> None:
         """Start opening all deciders; in a shared database, keep checking for free ones."""
+        for path in [] if self.is_shared else sorted(self._folder.glob("*.onebit")):
+            _LOG.warning(
+                "%s is not served: a decider is in a folder of the folder. Move all files %s* to one, as shop/%s",
+                path.name,
+                path.name,
+                path.name,
+            )
         if self.is_shared:
             self._standby.start()
         else:

@@ -78,7 +78,7 @@ export class Asker {
   key(event) {
     if (!this.frame?.image) return false;
     if (/^[0-9]$/.test(event.key)) this.label(event.key);
-    else if (event.key === "Enter" && !event.target.matches("button, a, select")) this.label(this.frame.guess);
+    else if (event.key === "Enter" && !event.target.matches("button:not([role=tab]), a, select")) this.label(this.frame.guess);
     else return false;
     return true;
   }

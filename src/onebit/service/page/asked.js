@@ -8,13 +8,16 @@ import { ago, between, clock, many, percent } from "./words.js";
 const FETCHED = 30; // tickets at a time
 const KEYS = 9; // labels that have a key
 const EVERY_LIMITS = 30_000; // milliseconds between looks at what other limits would cost
+const READING = 700; // milliseconds in which nothing counts after another ticket came in front by itself
 
 export class Asked {
   // `changed` is called after a label, `complain` with what went wrong, `say` with what screen readers should hear.
   constructor(path, { changed, complain, say }) {
     Object.assign(this, { path, changed, complain, say });
     this.tickets = [];
-    this.done = new Set(); // labelled or put off here: what the server lists may be older
+    this.done = new Set(); // labelled here: what the server lists may be older
+    this.later = []; // put off here: behind all others, until those are done
+    this.readAt = -Infinity; // from then on keys and clicks count
     this.roles = [];
     this.classes = null; // fetched when the ranking does not have all
     this.limits = [];
@@ -41,11 +44,15 @@ export class Asked {
     if (!byId("asked-section").hidden) {
       const order = byId("asked-order").value;
       const found = await get(`${this.path}/asked?limit=${FETCHED}&order=${order}`);
-      const left = found.tickets.filter(({ id }) => !this.done.has(id));
-      // The ticket in front of a person stays, whatever comes meanwhile.
       const current = this.tickets[0];
-      const stays = current && !this.isReordered && !this.done.has(current.id) && left.some(({ id }) => id === current.id);
-      this.tickets = stays ? [current, ...left.filter(({ id }) => id !== current.id)] : left;
+      const isListed = found.tickets.some(({ id }) => id === current?.id);
+      // The ticket in front of a person stays, whatever comes meanwhile, until it is answered elsewhere.
+      const goes = current && !isListed && !(found.has_more && (await this.isOpen(current)));
+      const left = this.ordered(found.tickets.filter(({ id }) => !this.done.has(id)));
+      const hasGoneOn = this.tickets[0] !== current; // a person was faster than the service
+      const front = (goes || this.isReordered) && !hasGoneOn ? undefined : this.tickets[0];
+      this.tickets = front ? [front, ...left.filter(({ id }) => id !== front.id)] : left;
+      if (goes && !hasGoneOn) this.readAt = performance.now() + READING;
       this.hasMore = found.has_more;
       this.isReordered = order !== byId("asked-order").value;
       if (frame.status.n_classes > 20 && this.classes === null) this.classes = (await get(`${this.path}/status`)).classes;
@@ -56,6 +63,26 @@ export class Asked {
       this.limits = (await get(`${this.path}/limits`)).limits;
       this.showLimit();
     }
+  }
+
+  async isOpen({ id }) {
+    try {
+      return (await get(`${this.path}/ticket?id=${encodeURIComponent(id)}`)).state === "open";
+    } catch (problem) {
+      if (problem.status === 404) return false;
+      throw problem;
+    }
+  }
+
+  ordered(tickets) {
+    const isLater = ({ id }) => this.later.includes(id);
+    const put = tickets.filter(isLater).sort((one, other) => this.later.indexOf(one.id) - this.later.indexOf(other.id));
+    return [...tickets.filter((ticket) => !isLater(ticket)), ...put];
+  }
+
+  // A press may have been meant for the ticket that was in front a moment ago.
+  get isUnread() {
+    return performance.now() < this.readAt;
   }
 
   showShares({ status, report, wrong_at_most: wrong, ask_at_most: ask }) {
@@ -96,6 +123,7 @@ export class Asked {
     const later = make("button", { type: "button" }, make("kbd", {}, "0"), " later");
     later.addEventListener("click", () => this.next(ticket));
     card.append(make("div", { class: "foot" }, this.tickets.length > 1 ? later : "", make("span", { class: "id plain" }, ticket.id)));
+    if (this.isUnread) card.append(make("p", { class: "hint" }, "The ticket before was answered elsewhere: this is another."));
     if (!mayLabel) card.append(make("p", { class: "hint" }, "Labelling needs a token with the role play."));
     return card;
   }
@@ -129,12 +157,15 @@ export class Asked {
   }
 
   next(ticket) {
+    if (this.isUnread) return;
+    this.later = [...this.later.filter((id) => id !== ticket.id), ticket.id];
     this.tickets = [...this.tickets.filter(({ id }) => id !== ticket.id), ticket];
     this.show();
   }
 
   // The next ticket is shown at once; a label that is refused brings its ticket back.
   async label(ticket, label) {
+    if (this.isUnread) return;
     this.done.add(ticket.id);
     this.tickets = this.tickets.filter(({ id }) => id !== ticket.id);
     this.show();

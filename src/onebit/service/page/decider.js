@@ -71,10 +71,10 @@ export class Desk {
     const lately = report.recent_mistakes;
     const numbers = [
       ["guesses", grouped(report.guesses), status.watched ? `${grouped(status.watched)} watched beside` : ""],
-      ["answered", grouped(report.answered), report.silent ? `${grouped(report.silent)} closed unanswered` : ""],
+      ["answered", grouped(report.answered), [status.asked_answered && `and ${grouped(status.asked_answered)} that were asked`, report.silent && `${grouped(report.silent)} closed unanswered`].filter(Boolean).join(", ")],
       ["open", grouped(report.open), oldest],
       ["mistakes", grouped(report.mistakes.number), ""],
-      [status.asked ? "wrong of those decided alone" : "share wrong", percent(report.mistakes.share), between(report.mistakes) + (limit === null ? "" : `; limit ${percent(limit)}`)],
+      [status.asked ? "wrong of those decided alone" : "share wrong", percent(report.mistakes.share), [between(report.mistakes), limit === null ? "" : `limit ${percent(limit)}`].filter(Boolean).join("; ")],
       ...(status.asked ? [["asked", percent(report.asked.share), `${grouped(status.asked)} of ${grouped(report.guesses)}`]] : []),
       [lately.of ? `wrong in the last ${grouped(lately.of)}` : "wrong lately", percent(lately.share), between(lately)],
     ];
