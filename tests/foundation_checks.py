@@ -146,6 +146,9 @@ def _malformed(X: Floats) -> Iterator[tuple[str, Any]]:
         matrix = scipy.sparse.csc_array(X)
         setattr(matrix, part, getattr(matrix, part)[:-1])
         yield f"csc without its last {part}", matrix
+    matrix = scipy.sparse.dia_array(X)
+    matrix.data = matrix.data[:-1]
+    yield "dia without its last diagonal", matrix
 
 
 def _with_place(format: str, X: Floats, wrong: int) -> Any:

@@ -355,6 +355,18 @@ def test_other_frames_that_cannot_be_read() -> None:
         check_rows(frame[:0])
 
 
+def test_more_rows_than_fit_in_memory_are_refused() -> None:
+    with pytest.raises(ValueError, match="Unable to allocate"):
+        check_rows(scipy.sparse.coo_array(([1.0], ([0], [0])), shape=(10**14, 3)))
+
+
+def test_diagonals_beyond_the_whole_numbers_are_refused() -> None:
+    damaged = scipy.sparse.dia_array((np.ones((1, 3)), [1]), shape=(3, 3))
+    damaged.offsets = np.array([2**64 - 1], dtype=np.uint64)  # as a signed number, −1
+    with pytest.raises(ValueError, match="offsets must be below 2⁶³"):
+        check_rows(damaged)
+
+
 @pytest.mark.parametrize(
     ("part", "lists"),
     [("data", [[1.0] * 10**6, [1.0]]), ("rows", [[0] * 10**6, [1]]), ("rows", [[0], [1], [2]]), ("rows", [[0, 1], []])],

@@ -211,7 +211,7 @@ def check_sparse(X: Any, name: str, *, one_round: bool = False) -> SparseRows:
         raise ValueError(f"{name} must be one round's; got {n_rows} rows")
     try:
         rows = _read_sparse(X, n_rows, n_columns)
-    except (ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
+    except (ValueError, TypeError, AttributeError, IndexError, OverflowError, MemoryError) as error:
         raise ValueError(f"{name} is no whole sparse matrix of shape {shape}: {error}") from error
     values = _as_floats(check_real(rows.values, f"{name}.data"))
     check_finite(values.reshape(-1, 1), f"{name}.data")
@@ -242,12 +242,21 @@ def _read_sparse(X: Any, n_rows: int, n_columns: int) -> SparseRows:
         lists, used = np.repeat(np.arange(n_lists), np.diff(starts)), slice(starts[-1])
         rows, columns = (within[used], lists) if X.format == "csc" else (lists, within[used])
         return _in_order(rows, columns, values[used], n_rows, n_columns)
-    if X.format == "lil":  # scipy would write beyond its arrays if these lists do not fit together
+    # With arrays or lists that do not fit together scipy's compiled code would read or write beyond them.
+    if X.format == "lil":
         lengths = [len(columns) for columns in X.rows]
         if len(lengths) != n_rows or lengths != [len(values) for values in X.data]:
             raise ValueError("rows and data must have a list for each row, the two of one length")
-        columns, values = (list(chain.from_iterable(lists)) for lists in (X.rows, X.data))
-        return _in_order(np.repeat(np.arange(n_rows), lengths), columns, as_array(values, "data"), n_rows, n_columns)
+        held, data = (list(chain.from_iterable(lists)) for lists in (X.rows, X.data))
+        return _in_order(np.repeat(np.arange(n_rows), lengths), held, as_array(data, "data"), n_rows, n_columns)
+    if X.format == "dia":
+        offsets, diagonals = check_whole_numbers("offsets", X.offsets), as_array(X.data, "data")[:, :n_columns]
+        if diagonals.ndim != 2 or len(diagonals) != len(offsets) or len(set(offsets.tolist())) < len(offsets):
+            raise ValueError(f"data must have one row for each of the {len(offsets)} diagonals, and none may repeat")
+        places = np.broadcast_to(np.arange(diagonals.shape[1]), diagonals.shape)
+        lines = places - offsets[:, None]
+        is_inside = (lines >= 0) & (lines < n_rows) & (diagonals != 0)  # zeros are padding
+        return _in_order(lines[is_inside], places[is_inside], diagonals[is_inside], n_rows, n_columns)
     X = X.tocoo()
     places = X.coords if hasattr(X, "coords") else (X.row, X.col)  # scipy before 1.13
     rows, columns = places if len(X.shape) == 2 else (np.zeros(len(places[0]), np.int64), *places)
