@@ -258,8 +258,8 @@ def _read_sparse(X: Any, n_rows: int, n_columns: int) -> SparseRows:
         is_inside = (lines >= 0) & (lines < n_rows) & (diagonals != 0)  # zeros are padding
         return _in_order(lines[is_inside], places[is_inside], diagonals[is_inside], n_rows, n_columns)
     X = X.tocoo()
-    places = X.coords if hasattr(X, "coords") else (X.row, X.col)  # scipy before 1.13
-    rows, columns = places if len(X.shape) == 2 else (np.zeros(len(places[0]), np.int64), *places)
+    coords = X.coords if hasattr(X, "coords") else (X.row, X.col)  # scipy before 1.13
+    rows, columns = coords if len(X.shape) == 2 else (np.zeros(len(coords[0]), np.int64), *coords)
     return _in_order(rows, columns, as_array(X.data, "data"), n_rows, n_columns)
 
 
