@@ -3,6 +3,7 @@
 import io
 import logging
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -71,7 +72,8 @@ def test_numba_tells_it(caplog: pytest.LogCaptureFixture, capsys: pytest.Capture
 def test_quick_compiling_says_nothing() -> None:
     notice, said = noted(30.0)
     with compiling(notice, a_function()):
-        pass
+        assert [thread.daemon for thread in threading.enumerate() if isinstance(thread, threading.Timer)] == [True]
+    wait_for(lambda: not any(isinstance(thread, threading.Timer) for thread in threading.enumerate()))
     assert said == []
 
 

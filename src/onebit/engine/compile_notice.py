@@ -6,6 +6,7 @@ logger ``onebit`` at level INFO. Numba reports when it compiles: calls of compil
 
 import logging
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,36 +34,41 @@ class CompileNotice(event.Listener):
         self._n_begun = 0
         """Functions that are being compiled now, each for the one before; only the thread with Numba's lock counts."""
         self._began = 0.0
-        self._is_shown = False
+        self._timer: threading.Timer | None = None
+        self._shown = threading.Lock()  # held for good once it is reported
 
     def on_start(self, event: Any) -> None:
-        """Count a function that is compiled from now on, and report if those before it took long."""
+        """Note that a function is being compiled; a timer goes off if it takes too long."""
         cache = event.data["dispatcher"]._cache
-        if _is_ours(cache):
-            self.n_compiled += 1
-            self._n_begun += 1
-            now = time.monotonic()
-            self._began = now if self._n_begun == 1 else self._began
-            if now - self._began >= self._left:
-                self.print_once(_KEPT if cache.is_kept else _NOT_KEPT)
+        if not _is_ours(cache):
+            return
+        self.n_compiled += 1
+        self._n_begun += 1
+        if self._n_begun == 1 and not self._shown.locked():
+            self._began = time.monotonic()
+            self._timer = threading.Timer(self._left, lambda: self.print_once(_KEPT if cache.is_kept else _NOT_KEPT))
+            self._timer.daemon = True
+            self._timer.start()
 
     def on_end(self, event: Any) -> None:
         """Note that a function is compiled, or could not be."""
-        if _is_ours(event.data["dispatcher"]._cache):
-            self._n_begun -= 1
-            if self._n_begun == 0:
-                self._left -= time.monotonic() - self._began
+        if not _is_ours(event.data["dispatcher"]._cache):
+            return
+        self._n_begun -= 1
+        if self._n_begun == 0 and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._left = max(0.0, self._left - (time.monotonic() - self._began))
 
     def print_once(self, text: str) -> None:
         """Report it, unless it was reported before."""
-        if not self._is_shown:
-            self._is_shown = True
+        if self._shown.acquire(blocking=False):
             with suppress(OSError, ValueError):  # standard error may be closed, a pipe broken
                 self.show(text)
 
     def keep_quiet(self) -> None:
         """Report nothing from now on: the command has its own message."""
-        self._is_shown = True
+        self._shown.acquire(blocking=False)
 
     def _show(self, text: str) -> None:
         # While a progress bar is shown, sys.stderr is rich's, which prints above it.
