@@ -239,7 +239,14 @@ def _read_sparse(X: Any, n_rows: int, n_columns: int) -> SparseRows:
             raise ValueError(f"data and indices must be of one length; got {len(values)} and {len(within)}")
         if len(starts) != n_lists + 1 or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] > len(values):
             raise ValueError(f"indptr must rise from 0 to at most {len(values)}; got {starts.tolist()!r:.80}")
-        lists, used = np.repeat(np.arange(n_lists), np.diff(starts)), slice(starts[-1])
+        used = slice(starts[-1])
+        if X.format == "csr":
+            columns = within[used].copy()
+            is_rising = columns[1:] > columns[:-1]
+            is_rising[starts[(starts > 0) & (starts < len(columns))] - 1] = True  # from one row to the next
+            if is_rising.all() and (columns >= 0).all() and (columns < n_columns).all():
+                return SparseRows(values[used], columns, starts.copy(), n_columns)
+        lists = np.repeat(np.arange(n_lists), np.diff(starts))
         rows, columns = (within[used], lists) if X.format == "csc" else (lists, within[used])
         return _in_order(rows, columns, values[used], n_rows, n_columns)
     # With arrays or lists that do not fit together scipy's compiled code would read or write beyond them.
