@@ -9,31 +9,27 @@ import subprocess
 import sys
 from collections import namedtuple
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import pytest
 from numba.core import caching, event
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import DefaultPassBuilder, Flags, StateDict
 from numba.core.errors import NumbaError, TypingError
 from numba.core.types import BaseFunction
 from numba.extending import overload
 
 import onebit
-from onebit.engine.code_cache import NOT_KEPT, CodeCache
+from onebit.engine.code_cache import NOT_KEPT
 from onebit.engine.jit import (
     _KNOWN,
-    _NEEDLESS_PASSES,
-    _FewPasses,
     by_reference,
     jit,
     jit_inline,
     jit_internal,
     jit_no_refcount,
 )
-from onebit.engine.randomness import uniform
 from onebit.inputs import Floats
 
 
@@ -146,7 +142,7 @@ def test_a_reference_is_not_returned_nor_counted_nor_of_another_tuple() -> None:
             outer(np.ones(2))
 
 
-def test_an_internal_function_returns_no_array_and_takes_no_none() -> None:
+def test_an_internal_function_returns_no_array() -> None:
     @jit_internal
     def same(a: Floats) -> Floats:
         return a
@@ -158,8 +154,6 @@ def test_an_internal_function_returns_no_array_and_takes_no_none() -> None:
     for _ in range(2):
         with pytest.raises((TypeError, NumbaError), match="must return no array"):
             total(3)
-    with pytest.raises((TypeError, NumbaError), match="must be given no None"):
-        jit_no_refcount(lambda a, b: a if b is None else 1.5)(1, None)
 
 
 _WITH_ANOTHER_NUMBA = """
@@ -241,13 +235,6 @@ def test_types_are_remembered_while_something_is_compiled_and_no_longer() -> Non
     assert functions.get_call_type is before
 
 
-def test_numba_has_the_passes_that_are_left_out() -> None:
-    state, flags, builder = cast(tuple[Any, Any, Any], (StateDict(), Flags, DefaultPassBuilder))
-    state.flags, state.func_ir = flags(), None
-    passes = {made.__name__ for made, _ in builder.define_nopython_pipeline(state).passes}
-    assert passes >= _NEEDLESS_PASSES
-
-
 def ratio(a: float, b: float) -> float:
     return a / b
 
@@ -271,14 +258,3 @@ def test_remembered_types_keep_the_implementation_of_each_function() -> None:
 
     assert ours(1.0, 0.0) == np.inf
     assert ours(1.0, 4.0) == 0.25
-
-
-def test_code_on_disk_depends_on_the_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Machine:
-        def magic_tuple(self) -> tuple[()]:
-            return ()
-
-    cache: Any = CodeCache(uniform)
-    before = cache._key((), Machine())
-    monkeypatch.setattr(_FewPasses, "left_out", ())
-    assert cache._key((), Machine()) != before

@@ -91,8 +91,7 @@ class CodeCache(caching.NullCache):
 
     def _key(self, sig: Any, codegen: Any) -> str:
         called_with = "\n".join(_types_in(getattr(sig, "args", sig)))
-        passes = getattr(self._dispatcher._compiler.pipeline_class, "left_out", ())
-        flags = config.BOUNDSCHECK, config.OPT, config.DEBUGINFO_DEFAULT, passes
+        flags = config.BOUNDSCHECK, config.OPT, config.DEBUGINFO_DEFAULT
         versions = sys.version, numba.__version__, llvmlite.__version__, np.__version__, flags
         return repr((_made_of(self._dispatcher), called_with, codegen.magic_tuple(), versions))
 

@@ -14,15 +14,14 @@ import numba
 from llvmlite.binding import parse_assembly
 from numba.core import cgutils, event
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
+from numba.core.compiler import Flags
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import PassManager
 from numba.core.datamodel.models import PrimitiveModel
 from numba.core.imputils import lower_getattr_generic
 from numba.core.registry import CPUDispatcher
 from numba.core.targetconfig import ConfigStack
 from numba.core.types import Any as AnyType
-from numba.core.types import Array, BaseFunction, BaseNamedTuple, BaseTuple, NoneType, Type, unliteral
+from numba.core.types import Array, BaseFunction, BaseNamedTuple, Type, unliteral
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import lower_builtin, register_model, type_callable
 
@@ -49,17 +48,16 @@ def jit_no_refcount(function: _Function, *, is_long: bool = False) -> _Function:
     """Compile a function that Python calls in every round, and that makes no arrays of its own.
 
     Numba counts references to every array in every named tuple that is passed on, and there it costs five times what
-    the rest of a round of Algorithm 1 does. A function that makes no arrays has nothing to count. No argument may be
-    None: branches are compiled whatever the types are.
+    the rest of a round of Algorithm 1 does. A function that makes no arrays has nothing to count.
     """
-    return _compiled(function, _WithoutCounting, nogil=is_long, **_UNCOUNTED)
+    return _compiled(function, _Dispatcher, nogil=is_long, **_UNCOUNTED)
 
 
 def jit_internal(function: _Function) -> _Function:
     """Compile a function that only compiled code calls, and that is too large to be copied into each caller.
 
-    As with `jit_no_refcount`, it must make no arrays, and no argument may be None; nor may it return an array. Python
-    cannot call it: compiling what takes Python's objects apart would take as long as compiling the function itself.
+    As with `jit_no_refcount`, it must make no arrays; nor may it return one. Python cannot call it: compiling what
+    takes Python's objects apart would take as long as compiling the function itself.
     """
     return _compiled(function, _NotFromPython, no_cpython_wrapper=True, **_UNCOUNTED)
 
@@ -97,44 +95,9 @@ def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
 
 _KNOWN = "0.68."  # how the versions begin whose private parts are as they are used here
 _USES_PRIVATE_PARTS = numba.__version__.startswith(_KNOWN)
-# Compiler passes that change nothing in functions that make no arrays, closures or context managers, and do not branch
-# on types. One of them inserts reference counting.
-_NEEDLESS_PASSES = {
-    "AnnotateTypes",
-    "DeadBranchPrune",
-    "DumpParforDiagnostics",
-    "FindLiterallyCalls",
-    "IRLegalization",
-    "InlineClosureLikes",
-    "InlineOverloads",
-    "LiteralPropagationSubPipelinePass",
-    "LiteralUnroll",
-    "MakeFunctionToJitFunction",
-    "NoPythonSupportedFeatureValidation",
-    "RewriteDynamicRaises",
-    "RewriteSemanticConstants",
-    "WithLifting",
-}
-
-
-class _FewPasses(CompilerBase):
-    """Compiles a function that makes no arrays."""
-
-    left_out = tuple(sorted(_NEEDLESS_PASSES))
-    """What code on disk depends on beside its source."""
-
-    def define_pipelines(self) -> list[PassManager]:
-        few = PassManager("no_refcount")
-        for made, purpose in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
-            if made.__name__ not in _NEEDLESS_PASSES:
-                few.add_pass(made, purpose)
-        few.finalize()
-        return [few]
-
-
 # Options of functions that make no arrays. `_nrt` is a private option of Numba that switches reference counting off;
 # with it on, results are the same.
-_UNCOUNTED: Any = {"_nrt": False} | ({"pipeline_class": _FewPasses} if _USES_PRIVATE_PARTS else {})
+_UNCOUNTED: Any = {"_nrt": False}
 
 
 class _QuickFlags(Flags):
@@ -235,17 +198,7 @@ class _Dispatcher(CPUDispatcher):
                 codegen._library_class = before
 
 
-class _WithoutCounting(_Dispatcher):
-    """A function that counts no references."""
-
-    def compile(self, sig: Any) -> Any:
-        """Return the compiled form for a signature; raise TypeError for an argument that is None."""
-        if any(isinstance(kind, NoneType) for kind in _flat(getattr(sig, "args", sig))):
-            raise TypeError(f"{self.py_func.__name__} must be given no None: all its branches are compiled")
-        return super().compile(sig)
-
-
-class _NotFromPython(_WithoutCounting):
+class _NotFromPython(_Dispatcher):
     """A function without a way in for Python, which would crash."""
 
     _makes = _ForLinking if _USES_PRIVATE_PARTS else JITCodeLibrary
@@ -254,7 +207,8 @@ class _NotFromPython(_WithoutCounting):
         """Return the compiled form for a signature; raise TypeError if it returns an array."""
         made = super().compile(sig)
         for each in self.overloads.values():
-            if any(isinstance(kind, Array) for kind in _flat([each.signature.return_type])):
+            returned = each.signature.return_type
+            if any(isinstance(kind, Array) for kind in getattr(returned, "types", [returned])):
                 # The caller would release a reference that was never counted.
                 raise TypeError(f"{self.py_func.__name__} must return no array; let it write to one that it is given")
         return made
@@ -268,14 +222,6 @@ class _NotFromPython(_WithoutCounting):
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Compile for types, not once more for every constant that is passed."""
         return super().get_call_template([unliteral(kind) for kind in args], kws)
-
-
-def _flat(kinds: Any) -> Iterator[Any]:
-    """Yield types, and those in tuples."""
-    for kind in kinds:
-        yield kind
-        if isinstance(kind, BaseTuple):
-            yield from _flat(kind.types)
 
 
 # Named tuples of many arrays, handed on from one compiled function to the next.
