@@ -392,3 +392,10 @@ def test_one_sparse_row_is_a_copy() -> None:
     row = check_sparse(matrix, "features", one_round=True)
     matrix.data[:] = 7.0
     assert row.values.tolist() == [2.0]
+
+
+def test_differences_of_starts_do_not_overflow() -> None:
+    matrix = scipy.sparse.csr_array(np.eye(3))
+    matrix.indptr = np.array([0, 1, 2, -(2**63)])
+    with pytest.raises(ValueError, match="indptr must rise from 0 to at most 3"):
+        check_rows(matrix)

@@ -237,7 +237,7 @@ def _read_sparse(X: Any, n_rows: int, n_columns: int) -> SparseRows:
         starts, n_lists = check_whole_numbers("indptr", X.indptr), n_columns if X.format == "csc" else n_rows
         if len(values) != len(within):
             raise ValueError(f"data and indices must be of one length; got {len(values)} and {len(within)}")
-        if len(starts) != n_lists + 1 or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] > len(values):
+        if len(starts) != n_lists + 1 or starts[0] != 0 or (starts[1:] < starts[:-1]).any() or starts[-1] > len(values):
             raise ValueError(f"indptr must rise from 0 to at most {len(values)}; got {starts.tolist()!r:.80}")
         used = slice(starts[-1])
         if X.format == "csr":
